@@ -1,0 +1,163 @@
+/* The C interface of the core: the only declarations, read by C, by cffi and by the tests.
+ *
+ * Plain arrays, lengths and handles. Buffers are the caller's and bounded in advance: piece starts
+ * and ids never outnumber bytes of text. Nothing is read outside text[offsets[0], offsets[n_rows]).
+ * Functions are thread-safe unless they say otherwise; the one piece of global state is the ISA.
+ */
+#ifndef SAPHIRA_H
+#define SAPHIRA_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Status of every function that returns int32_t: 0 or one of these. */
+#define SA_OK 0
+#define SA_ERR_NOMEM 1
+#define SA_ERR_ARGUMENT 2
+#define SA_ERR_SPECIAL 3
+#define SA_ERR_PLAN 4
+
+/* Instruction sets. Each gives the same tags, boundaries and ids. */
+#define SA_ISA_SCALAR 0
+#define SA_ISA_AVX2 1
+#define SA_ISA_AVX512 2
+#define SA_ISA_NEON 3
+#define SA_ISA_COUNT 4
+
+/* What an added token in the text becomes (the option `special` of the Python API). */
+#define SA_SPECIAL_PLAIN 0
+#define SA_SPECIAL_PARSE 1
+#define SA_SPECIAL_HF_PLAIN 2
+#define SA_SPECIAL_ERROR 3
+
+/* Flags of an added token. */
+#define SA_ADDED_SPECIAL 1
+#define SA_ADDED_NORMALIZED 2
+#define SA_ADDED_LSTRIP 4
+#define SA_ADDED_RSTRIP 8
+#define SA_ADDED_SINGLE_WORD 16
+
+/* Tag alphabets of sa_classify. */
+#define SA_ALPHABET_SUPERATOMS 0
+#define SA_ALPHABET_SCRIPTS 1
+
+/* ---- instruction set ---- */
+
+const char *sa_isa_name(int32_t isa);      /* "scalar", "avx2", "avx512", "neon"; NULL if out of range */
+int32_t sa_isa_available(int32_t isa);     /* 1: built in and this CPU runs it */
+int32_t sa_isa_active(void);
+int32_t sa_isa_select(int32_t isa);        /* SA_ERR_ARGUMENT where it is not available */
+
+/* ---- rows ---- */
+
+/* Rows of text in Arrow's layout: row i is text[offsets[i], offsets[i+1]). */
+typedef struct sa_rows {
+  const uint8_t *text;
+  const void *offsets;       /* n_rows + 1 of int32_t or int64_t, ascending */
+  int32_t offset_bits;       /* 32 or 64 */
+  int64_t n_rows;
+  const uint8_t *validity;   /* Arrow validity bitmap, or NULL: all valid */
+  int64_t validity_offset;   /* bit of row 0 in it */
+} sa_rows;
+
+/* Marks rows that are not UTF-8: invalid[i] = 1 (n_rows bytes). Returns how many there are; null rows
+ * count as valid. */
+int64_t sa_utf8_invalid(const sa_rows *rows, uint8_t *invalid);
+
+/* ---- stage pretok: classify, remap, boundaries ---- */
+
+/* One tag per byte (0xFF on continuation bytes of a character) and a bitmap of character starts.
+ * tags: one byte per byte of text; starts: ceil(bytes / 64) words, bit i = byte i of text[offsets[0]..).
+ * Invalid bytes follow the byte contract; every row is a segment. */
+int32_t sa_classify(int32_t alphabet, const sa_rows *rows, uint8_t *tags, uint64_t *starts);
+
+/* classes[i] = table[tags[i]] for tags 0..31; 0xFF stays 0xFF. */
+int32_t sa_remap(const uint8_t *table, const uint8_t *tags, int64_t n, uint8_t *classes);
+
+/* Number of compiled schemes, and the name of one (NULL if out of range). */
+int32_t sa_scheme_count(void);
+const char *sa_scheme_name(int32_t scheme);
+
+/* Bitmap of piece starts, laid out like `starts` of sa_classify; each row is a segment of its own. */
+int32_t sa_boundaries(int32_t scheme, const sa_rows *rows, uint64_t *starts);
+
+/* ---- model ---- */
+
+typedef struct sa_plan {
+  int32_t scheme;
+  int32_t whole_piece_first;     /* a piece that is a token is that token, reachable by merges or not */
+  int64_t n_ids;                 /* ids are 0 .. n_ids - 1 */
+  const int64_t *token_offsets;  /* n_ids + 1 into token_bytes; an empty token is a hole */
+  const uint8_t *token_bytes;    /* the raw bytes of every token */
+  const uint32_t *byte_ids;      /* 256: the id of each single byte */
+  int64_t n_merges;              /* -1: a rank file, where a pair merges if the joined bytes are a token, */
+  const uint32_t *merges;        /*     rank = id; else (left, right, result) by ascending rank */
+  int64_t n_ranks;               /* rank files: tokens 0 .. n_ranks - 1 take part in merging */
+  int64_t n_added;
+  const int64_t *added_offsets;  /* n_added + 1 into added_bytes */
+  const uint8_t *added_bytes;
+  const uint32_t *added_ids;
+  const uint8_t *added_flags;    /* SA_ADDED_* */
+} sa_plan;
+
+typedef struct sa_model sa_model;
+
+/* Builds the immutable tables of a tokenizer; copies what it keeps of the plan.
+ * NULL on failure, with the reason in error (capacity bytes, NUL-terminated). */
+sa_model *sa_model_new(const sa_plan *plan, char *error, int64_t capacity);
+void sa_model_free(sa_model *model);
+
+/* Added tokens in one text, leftmost-longest, by the rules of `special`. spans: (start, end, index of the
+ * added token) triples, capacity in triples. Returns the number found, which may exceed capacity. */
+int64_t sa_special_find(const sa_model *model, int32_t special, const uint8_t *text, int64_t n,
+                        int64_t *spans, int64_t capacity);
+
+/* Exact BPE of one piece, no cache. ids: n of them at most. steps (may be NULL): merge steps done.
+ * Returns the number of ids, or -1 when out of memory. */
+int64_t sa_bpe(const sa_model *model, const uint8_t *piece, int64_t n, uint32_t *ids, int64_t *steps);
+
+/* ---- encoder ---- */
+
+typedef struct sa_encoder sa_encoder;
+
+/* Caches and scratch memory on top of a model, which must outlive it. cache_bytes bounds the pretoken
+ * cache of each thread; 0 = none. */
+sa_encoder *sa_encoder_new(const sa_model *model, int64_t cache_bytes);
+void sa_encoder_free(sa_encoder *encoder);
+
+typedef struct sa_options {
+  int32_t special;     /* SA_SPECIAL_* */
+  int32_t threads;     /* at least 1 */
+} sa_options;
+
+typedef struct sa_report {
+  int64_t rows;        /* null rows included */
+  int64_t bytes;
+  int64_t tokens;
+  int64_t pieces;
+  int64_t merge_steps;
+  int64_t cache_misses;
+  int64_t error_row;   /* SA_ERR_SPECIAL: where, and which added token */
+  int64_t error_byte;
+  int64_t error_added;
+} sa_report;
+
+/* Ids of every row. ids: one per byte of text at most, NULL to count only; id_offsets: n_rows + 1,
+ * id_offsets[0] = 0. hits: n_added counters, incremented for every hit of an added token, matched or
+ * (special = plain) passed over as text; NULL: not wanted. The result does not depend on threads, ISA
+ * or the cache. */
+int32_t sa_encode(sa_encoder *encoder, const sa_rows *rows, const sa_options *options, uint32_t *ids,
+                  int64_t *id_offsets, int64_t *hits, sa_report *report);
+
+/* ---- tables ---- */
+
+/* A generated table by name (NULL if there is none), for upload to a device. */
+const void *sa_table(const char *name, int64_t *bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
