@@ -1,0 +1,1 @@
+"""The table generator: `python -m tables.gen [--check]`."""
