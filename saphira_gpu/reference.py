@@ -1,0 +1,370 @@
+"""The tokenizer in plain Python: slow, short, and the definition of what every engine must give.
+
+    special → normalize → pretok (classify → remap → boundaries) → bytemap → bpe → vocab
+
+One public function a stage, named as in the C core; `encode` runs them all and `stages` shows what
+each one made. The rules are those of Hugging Face `tokenizers` 0.23.3 and `tiktoken` 0.14.0 on
+valid UTF-8; other bytes follow the byte contract written at `classify`. All positions are byte
+positions, half-open, within the bytes handed to the function that returns them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from saphira_gpu._resources import resource
+from saphira_gpu.errors import InputError, UnsupportedError
+from saphira_gpu.spec import AddedToken, Bpe, Spec
+
+MODES = ("plain", "parse", "hf_plain", "error")
+
+# Superatoms that together are the regex \s (Unicode's White_Space), and \w.
+SPACE_TAGS = {"WsOther", "Newline", "Space"}
+WORD_TAGS = {"NumWord", "Upper", "Lower", "LetterOther", "HanLetter", "HanURO", "HanNum"}
+WORD_TAGS |= {"KanaLetter", "Mark", "MarkPunct", "HanMark", "KanaMark"}
+WORD_TAGS |= {"Connector", "JoinControl", "SymWord"}
+
+
+class Char(NamedTuple):
+    """One character, or one byte that is part of none; its tag is the name of its superatom."""
+
+    start: int
+    end: int
+    tag: str
+
+
+class Segment(NamedTuple):
+    """A stretch of the text: an added token, or (added is None) text between added tokens."""
+
+    start: int
+    end: int
+    added: AddedToken | None
+
+
+# ---- special ----
+
+
+def special(spec: Spec, text: bytes, mode: str = "plain") -> list[Segment]:
+    """Cuts `text` at its added tokens. Empty text gives no segment; empty content is ignored.
+
+    Two passes: tokens with normalized = False on the whole text, then the others on each stretch
+    that is left. mode says which matches stay text (they consume their span all the same): "plain"
+    all but tokens of white space alone, "hf_plain" those with special = True, "parse" none. "error"
+    raises InputError where "parse" has a token, unless it is white space alone.
+    """
+    if mode not in MODES:
+        raise ValueError(f"special={mode!r} is none of {', '.join(MODES)}")
+    tokens = {token.content: token for token in spec.added if token.content}.values()
+    segments = []
+    for start, end, added in _cut(text, [t for t in tokens if not t.normalized], mode):
+        inner = [Segment(0, end - start, added)]
+        if added is None:
+            inner = _cut(text[start:end], [t for t in tokens if t.normalized], mode)
+        segments += [Segment(start + first, start + last, token) for first, last, token in inner]
+    return segments
+
+
+def _cut(text: bytes, tokens: Sequence[AddedToken], mode: str) -> list[Segment]:
+    """One pass: the leftmost match, the longest of those; the next search starts at its end."""
+    chars = classify(text)
+    segments = []
+    done = search = 0
+    while True:
+        found = [(text.find(t.content.encode(), search), t.content.encode(), t) for t in tokens]
+        found = [hit for hit in found if hit[0] >= 0]
+        if not found:
+            break
+        start, content, token = min(found, key=lambda hit: (hit[0], -len(hit[1])))
+        search = end = start + len(content)
+        white = all(char.tag in SPACE_TAGS for char in classify(content))
+        if (mode == "plain" and not white) or (mode == "hf_plain" and token.special):
+            continue
+        beside = {char.tag for char in chars if char.end == start or char.start == end}
+        if token.single_word and beside & WORD_TAGS:
+            continue
+        if mode == "error" and not white:
+            raise InputError(f"the text holds the added token {token.content!r} at byte {start}")
+        if token.lstrip:  # takes the white space before it, but never from the last token
+            before = [char for char in chars if done <= char.start < start]
+            while before and before[-1].tag in SPACE_TAGS:
+                start = before.pop().start
+        if token.rstrip:
+            after = [char for char in reversed(chars) if char.start >= end]
+            while after and after[-1].tag in SPACE_TAGS:
+                end = after.pop().end
+        if done < start:
+            segments.append(Segment(done, start, None))
+        segments.append(Segment(start, end, token))
+        done = end
+    return [*segments, Segment(done, len(text), None)] if done < len(text) else segments
+
+
+# ---- normalize ----
+
+
+def normalize(spec: Spec, segment: bytes) -> bytes:
+    """The identity: no Spec asks for a normalizer."""
+    return segment
+
+
+# ---- pretok: classify, remap, boundaries ----
+
+
+def classify(segment: bytes) -> list[Char]:
+    """The characters of a segment with their tags, for any bytes.
+
+    The byte contract: 00..7F is ASCII; 80..BF and F5..FF never lead; C0..F4 lead 2, 3 or 4 bytes by
+    their high bits alone, so overlong forms, surrogates and values above U+10FFFF are characters.
+    A lead has *failed* if a byte it needs is there and is no continuation: width 1, Other. It is
+    *truncated* if the segment ends too soon. Truncated leads and bytes that lead nothing have width
+    1 and the tag of the symbol that stands for the byte (`bytemap`). Rules that name a literal mean
+    its one byte: an overlong space or newline is WsOther, an overlong apostrophe or slash Punct.
+    """
+    chars = []
+    at = 0
+    while at < len(segment):
+        width, tag = _char_at(segment, at)
+        chars.append(Char(at, at + width, tag))
+        at += width
+    return chars
+
+
+def _char_at(segment: bytes, at: int) -> tuple[int, str]:
+    """Width and tag of the character at byte `at`."""
+    lead, tags = segment[at], _tags()
+    if lead < 0x80:
+        return 1, tags[lead]
+    if lead < 0xC0 or lead > 0xF4:
+        return 1, tags[ord(BYTE_SYMBOL[lead])]
+    width = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+    rest = segment[at + 1 : at + width]
+    if any(byte & 0xC0 != 0x80 for byte in rest):
+        return 1, "Other"
+    if len(rest) < width - 1:
+        return 1, tags[ord(BYTE_SYMBOL[lead])]
+    value = lead & (0xFF >> (width + 1))
+    for byte in rest:
+        value = value << 6 | byte & 0x3F
+    return width, _OVERLONG.get(tags[value], tags[value]) if value < 0x80 else tags[value]
+
+
+_OVERLONG = {"Space": "WsOther", "Newline": "WsOther", "Apostrophe": "Punct", "Slash": "Punct"}
+
+
+@lru_cache(1)
+def _tags() -> list[str]:
+    """The tag of every value four bytes can hold, from lines `first last number name` (hex, hex)."""
+    tags = ["Other"] * 0x140000  # F4 BF BF BF is U+13FFFF
+    for line in resource("tables/generated/superatoms.tsv").read_text("utf-8").splitlines():
+        if line and not line.startswith("#"):
+            first, last, _, name = line.split()
+            low, high = int(first, 16), int(last, 16) + 1
+            tags[low:high] = [name] * (high - low)
+    return tags
+
+
+def remap(spec: Spec, chars: Sequence[Char]) -> str:
+    """The class of each character under the Spec's scheme, one letter a character."""
+    classes, _ = _scheme(spec)
+    return "".join(classes.get(char.tag, "O") for char in chars)
+
+
+def boundaries(
+    spec: Spec, segment: bytes, chars: Sequence[Char], classes: str
+) -> list[tuple[int, int]]:
+    """The pieces (start, end) of a segment, which they cover without a gap.
+
+    At each position the first rule of the scheme that matches gives the piece, as the alternatives
+    of a regular expression do.
+    """
+    _, rules = _scheme(spec)
+    pieces = []
+    at = 0
+    while at < len(chars):
+        ends = (rule(segment[chars[at].start :], classes, at) for rule in rules)
+        end = next(end for end in ends if end > at)
+        pieces.append((chars[at].start, chars[end - 1].end))
+        at = end
+    return pieces
+
+
+# A rule: (bytes from the position on, classes, position) → end, or the position where it does not
+# match. These positions count characters.
+Rule = Callable[[bytes, str, int], int]
+
+
+def _run(classes: str, at: int, wanted: str) -> int:
+    return next((i for i in range(at, len(classes)) if classes[i] not in wanted), len(classes))
+
+
+def _contraction(text: bytes, classes: str, at: int) -> int:
+    """'s|'t|'re|'ve|'m|'ll|'d"""
+    suffixes = (b"s", b"t", b"re", b"ve", b"m", b"ll", b"d")
+    return next((at + 1 + len(s) for s in suffixes if text.startswith(b"'" + s)), at)
+
+
+def _spaced(wanted: str) -> Rule:
+    """` ?X+` for a class X: one U+0020 or none, then a run."""
+
+    def rule(text: bytes, classes: str, at: int) -> int:
+        first = at + (classes[at] == "S")
+        end = _run(classes, first, wanted)
+        return end if end > first else at
+
+    return rule
+
+
+def _white_before(text: bytes, classes: str, at: int) -> int:
+    r"""\s+(?!\S): white space up to the end, or all but the last before something else."""
+    end = _run(classes, at, "SW")
+    return end if end == len(classes) else max(at, end - 1)
+
+
+def _white(text: bytes, classes: str, at: int) -> int:
+    r"""\s+"""
+    return _run(classes, at, "SW")
+
+
+def _scheme(spec: Spec) -> tuple[dict[str, str], tuple[Rule, ...]]:
+    if spec.pretok.scheme not in _SCHEMES:
+        raise UnsupportedError(f"the reference has no scheme {spec.pretok.scheme!r}")
+    return _SCHEMES[spec.pretok.scheme]
+
+
+# Of each scheme: the superatoms that are Letter, Number, Space (U+0020) and other White space (the
+# rest are Other); and its rules in order.
+_SCHEMES: dict[str, tuple[dict[str, str], tuple[Rule, ...]]] = {
+    # 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+    "gpt2": (
+        {
+            **dict.fromkeys(("Upper", "Lower", "LetterOther"), "L"),
+            **dict.fromkeys(("HanLetter", "HanURO", "KanaLetter"), "L"),
+            **dict.fromkeys(("NumWord", "NumOther", "HanNum"), "N"),
+            **{"Space": "S", "WsOther": "W", "Newline": "W"},
+        },
+        (_contraction, _spaced("L"), _spaced("N"), _spaced("O"), _white_before, _white),
+    )
+}
+
+# ---- bytemap ----
+
+# GPT-2's symbol of each byte: itself where Latin-1 prints it, else U+0100, U+0101, … in turn.
+_PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_REST = [byte for byte in range(256) if byte not in _PRINTABLE]
+BYTE_SYMBOL = [chr(0x100 + _REST.index(b) if b in _REST else b) for b in range(256)]
+
+
+def bytemap(piece: bytes) -> str:
+    r"""One symbol of the byte alphabet for each byte: b" caf\xc3\xa9" → "ĠcafÃ©"."""
+    return "".join(BYTE_SYMBOL[byte] for byte in piece)
+
+
+# ---- bpe ----
+
+
+def bpe(spec: Spec, symbols: str) -> list[str]:
+    """The tokens of one piece, as byte-alphabet text.
+
+    Of all neighbouring pairs the one of lowest rank is merged, the leftmost where it occurs more
+    than once; again, until no pair has a rank.
+    """
+    ids, ranks = _tables(spec.bpe)
+    if spec.bpe.whole_piece_first and symbols in ids:
+        return [symbols]
+    parts = list(symbols)
+    while True:
+        if ranks is None:  # a rank file: a pair merges if it makes a token, whose id is its rank
+            found = [(ids.get(left + right), at) for at, (left, right) in enumerate(pairwise(parts))]
+        else:
+            found = [(ranks.get(pair), at) for at, pair in enumerate(pairwise(parts))]
+        best = min(((rank, at) for rank, at in found if rank is not None), default=None)
+        if best is None:
+            return parts
+        at = best[1]
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+
+
+Tables = tuple[dict[str, int], dict[tuple[str, str], int] | None]
+_kept: list[tuple[Bpe, Tables]] = []
+
+
+def _tables(bpe: Bpe) -> Tables:
+    """Id of each token and rank of each pair, keyed by byte-alphabet text; kept for one Bpe."""
+    for kept, tables in _kept:
+        if kept is bpe:
+            return tables
+    text = [bytemap(token or b"") for token in bpe.tokens]
+    ids = {token: id for id, token in enumerate(text) if token}
+    ranks = None
+    if bpe.merges is not None:
+        ranks = {(text[a], text[b]): rank for rank, (a, b, _) in enumerate(bpe.merges)}
+    _kept[:] = [(bpe, (ids, ranks))]
+    return ids, ranks
+
+
+# ---- vocab ----
+
+
+def vocab(spec: Spec, tokens: Sequence[str]) -> list[int]:
+    """The id of each token. Raises InputError for a symbol that the vocabulary does not have."""
+    ids, _ = _tables(spec.bpe)
+    if missing := [token for token in tokens if token not in ids]:
+        raise InputError(f"the vocabulary has no token {missing[0]!r}")
+    return [ids[token] for token in tokens]
+
+
+# ---- all of it ----
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """What each stage made of one segment. Of an added token: start, end, added and ids alone."""
+
+    start: int
+    end: int
+    added: AddedToken | None
+    normalized: bytes = b""
+    chars: Sequence[Char] = ()
+    classes: str = ""
+    pieces: Sequence[tuple[int, int]] = ()  # in `normalized`
+    symbols: Sequence[str] = ()  # of each piece
+    tokens: Sequence[list[str]] = ()  # of each piece
+    ids: Sequence[int] = ()
+
+
+_special = special  # `stages` and `encode` have an option of the same name
+
+
+def stages(spec: Spec, data: bytes | str, special: str = "plain") -> list[Stages]:
+    """The segments of a text with every stage's result. Arguments and errors as for `encode`."""
+    text = data.encode() if isinstance(data, str) else bytes(data)
+    result = []
+    for start, end, added in _special(spec, text, special):
+        if added is not None:
+            result.append(Stages(start, end, added, ids=[added.id]))
+            continue
+        segment = normalize(spec, text[start:end])
+        chars = classify(segment)
+        classes = remap(spec, chars)
+        pieces = boundaries(spec, segment, chars, classes)
+        symbols = [bytemap(segment[first:last]) for first, last in pieces]
+        tokens = [bpe(spec, piece) for piece in symbols]
+        ids = [id for piece in tokens for id in vocab(spec, piece)]
+        made = (segment, chars, classes, pieces, symbols, tokens, ids)
+        result.append(Stages(start, end, None, *made))
+    return result
+
+
+def encode(spec: Spec, data: bytes | str, special: str = "plain") -> list[int]:
+    """The ids of one text.
+
+    data: any bytes, or a str (UnicodeEncodeError if it holds a lone surrogate).
+    special: what becomes of added tokens in the text, one of MODES (see `special`, the stage).
+    Raises InputError for an added token under special="error", ValueError for an unknown mode,
+    UnsupportedError for a scheme the reference does not know.
+    """
+    return [id for segment in stages(spec, data, special) for id in segment.ids]
