@@ -56,7 +56,9 @@ def generate(profile_name: str | None = None) -> dict[str, str]:
                 emit.INCLUDES,
                 f"#define SA_BYTEMAP_CODE_POINTS {bytemap.CODE_POINTS}",
                 "",
-                emit.array("uint16_t", "sa_bytemap_symbol", bytemap.symbols(), "code point of a byte"),
+                emit.array(
+                    "uint16_t", "sa_bytemap_symbol", bytemap.symbols(), "code point of a byte"
+                ),
                 emit.array(
                     "int16_t",
                     "sa_bytemap_byte",
@@ -112,7 +114,7 @@ def _schemes_header(data: schemes.Schemes, superatom_atom: list[int]) -> str:
             emit.strings("sa_remap_names", names, "names of remap rows"),
             emit.strings("sa_scheme_names", [s.name for s in data.schemes], "names of schemes"),
             emit.rows(
-                "uint8_t", "sa_remap_row", remap, "SA_REMAP_COUNT", "class of each superatom, by row"
+                "uint8_t", "sa_remap_row", remap, "SA_REMAP_COUNT", "class of each superatom"
             ),
             emit.array(
                 "uint8_t",

@@ -1,7 +1,7 @@
 """The byte alphabet of ByteLevel: one visible character for each byte, by the three-run rule.
 
-The bytes 21..7E, A1..AC and AE..FF stand for themselves; the other 68, in ascending order, are U+0100,
-U+0101 and so on.
+The bytes 21..7E, A1..AC and AE..FF stand for themselves; the other 68, in ascending order, are
+U+0100, U+0101 and so on.
 """
 
 RUNS = ((0x21, 0x7E), (0xA1, 0xAC), (0xAE, 0xFF))

@@ -16,7 +16,7 @@ INCLUDES = '#include <stdint.h>\n\n#include "ids.h"\n'
 
 
 def header(guard: str, sources: str, doc: str, body: Iterable[str]) -> str:
-    """A C header. Where it holds arrays they are `static const`, so one C unit alone includes it."""
+    """A C header. Its arrays, if any, are `static const`, so one C unit alone includes it."""
     name = f"SA_GENERATED_{guard}_H"
     return "\n".join(
         [
@@ -75,13 +75,12 @@ def two_level(prefix: str, ids: Ids) -> list[str]:
 
     Leaves are numbered by first use, so those of the basic plane come first.
     """
-    index: list[int] = []
     leaves: dict[bytes, int] = {}
-    for page in ids.reshape(-1, LEAF):
-        index.append(leaves.setdefault(page.tobytes(), len(leaves)))
+    pages = [page.tobytes() for page in ids.reshape(-1, LEAF)]
+    index = [leaves.setdefault(page, len(leaves)) for page in pages]
     flat = np.frombuffer(b"".join(leaves), np.uint8)
     changes = runs(ids)
-    # The runs restate the pages, for a classifier that counts the thresholds not above a code point.
+    # The runs restate the pages, for a classifier that counts the thresholds up to a code point.
     return [
         f"#define {prefix.upper()}_LEAVES {len(leaves)}",
         f"#define {prefix.upper()}_RUNS {len(changes)}",

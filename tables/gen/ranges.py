@@ -1,7 +1,7 @@
-"""Reads the pinned Unicode range data of `tables/unicode` and selects the code points of a property.
+"""Reads the pinned Unicode range data of `tables/unicode`; selects the code points of a property.
 
-A set of code points is a boolean numpy array of shape (1114112,): element c says whether c is a member.
-Sets combine with `|`, `&` and `~`.
+A set of code points is a boolean numpy array of shape (1114112,): element c says whether c is a
+member. Sets combine with `|`, `&` and `~`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ Ranges: TypeAlias = list[tuple[int, int]]
 
 # Values of General_Category by the one-letter names that patterns use.
 CATEGORIES = {
-    "L": ("Uppercase_Letter", "Lowercase_Letter", "Titlecase_Letter", "Modifier_Letter", "Other_Letter"),
+    "L": (
+        "Uppercase_Letter",
+        "Lowercase_Letter",
+        "Titlecase_Letter",
+        "Modifier_Letter",
+        "Other_Letter",
+    ),
     "M": ("Nonspacing_Mark", "Spacing_Mark", "Enclosing_Mark"),
     "N": ("Decimal_Number", "Letter_Number", "Other_Number"),
     "P": (
@@ -102,9 +108,10 @@ class Ucd:
 
     def category(self, name: str) -> Set:
         """General_Category by its short name, a key of CATEGORIES."""
-        return np.logical_or.reduce(
-            [self._property("General_Category", value) for value in CATEGORIES[name]]
-        )
+        members = np.zeros(CODE_POINTS, bool)
+        for value in CATEGORIES[name]:
+            members |= self._property("General_Category", value)
+        return members
 
     def unassigned(self) -> Set:
         return self._property("General_Category", "Unassigned")

@@ -18,7 +18,7 @@ BEHAVIORS = ("Removed", "Isolated", "Contiguous", "MergedWithPrevious", "MergedW
 
 @dataclass(frozen=True)
 class Remap:
-    """A row: the class id of each superatom (32 values)."""
+    """A row: the class id of each atom (12 values) or of each superatom (32 values)."""
 
     name: str
     doc: str
@@ -73,10 +73,7 @@ def load(profile: str | None = None) -> Schemes:
 
 
 def _remap(name: str, table: dict[str, Any], classes: list[str]) -> Remap:
-    """Spreads a row over the superatoms.
-
-    A row by atoms is kept as atom ids until the atoms are known to be unions of superatoms: `resolve`.
-    """
+    """A row as schemes.toml has it, checked; `resolve` spreads rows by atom over the superatoms."""
     table = dict(table)
     doc, by, rest = table.pop("doc"), table.pop("by"), table.pop("rest")
     members = {"atom": atoms.NAMES, "superatom": superatoms.NAMES}[by]
@@ -87,7 +84,9 @@ def _remap(name: str, table: dict[str, Any], classes: list[str]) -> Remap:
             raise SchemeError(f"remap {name}: no class {class_name!r}")
         for member in names:
             if member not in members or member in seen:
-                raise SchemeError(f"remap {name}.{class_name}: {member!r} is no {by}, or is twice there")
+                raise SchemeError(
+                    f"remap {name}.{class_name}: no {by} {member!r}, or it is twice there"
+                )
             seen.add(member)
             row[members.index(member)] = classes.index(class_name)
     return Remap(name, doc, tuple(row))
@@ -107,19 +106,23 @@ def resolve(schemes: Schemes, superatom_atom: list[int]) -> dict[str, list[int]]
 def as_json(schemes: Schemes, superatom_atom: list[int], scripts: tuple[str, ...]) -> str:
     """What Python reads at run time: names, ids and rows as the C side has them."""
     rows = resolve(schemes, superatom_atom)
-    return "{\n" + ",\n".join(
-        f"{json.dumps(key)}: {_compact(value)}"
-        for key, value in {
-            "profile": vars(schemes.profile),
-            "superatoms": superatoms.NAMES,
-            "atoms": atoms.NAMES,
-            "scripts": scripts,
-            "superatom_atom": superatom_atom,
-            "classes": schemes.classes,
-            "remap": rows,
-            "schemes": [vars(scheme) for scheme in schemes.schemes],
-        }.items()
-    ) + "\n}\n"
+    return (
+        "{\n"
+        + ",\n".join(
+            f"{json.dumps(key)}: {_compact(value)}"
+            for key, value in {
+                "profile": vars(schemes.profile),
+                "superatoms": superatoms.NAMES,
+                "atoms": atoms.NAMES,
+                "scripts": scripts,
+                "superatom_atom": superatom_atom,
+                "classes": schemes.classes,
+                "remap": rows,
+                "schemes": [vars(scheme) for scheme in schemes.schemes],
+            }.items()
+        )
+        + "\n}\n"
+    )
 
 
 def _compact(value: object) -> str:
@@ -128,7 +131,8 @@ def _compact(value: object) -> str:
         lines = [f" {json.dumps(k)}: {json.dumps(v)}" for k, v in value.items()]
         return "{\n" + ",\n".join(lines) + "}"
     if isinstance(value, list) and value and isinstance(value[0], dict):
-        return "[\n" + ",\n".join(" " + json.dumps(v, indent=1).replace("\n", "\n ") for v in value) + "]"
+        items = [" " + json.dumps(v, indent=1).replace("\n", "\n ") for v in value]
+        return "[\n" + ",\n".join(items) + "]"
     if isinstance(value, dict):
         return json.dumps(value, indent=1)
     return json.dumps(value)

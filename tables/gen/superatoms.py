@@ -1,8 +1,8 @@
 """The 32 superatoms: the joint refinement of every predicate a compiled scheme asks of a character.
 
-semantics: Unicode versions are a pinned mixture (the profile); a superatom is one combination of the
-predicates below that occurs, and all code points of a superatom answer every predicate alike. A new
-Unicode profile that makes a new combination is reported, not mapped to something near it.
+Unicode versions are a pinned mixture, the profile. A superatom is one combination of the predicates
+below that occurs, so all code points of a superatom answer every predicate alike. A new profile
+that makes a new combination is reported, not mapped to something near it.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ static const char *const sa_scheme_names[1] = {
  "gpt2",
 };
 
-/* class of each superatom, by row */
+/* class of each superatom */
 static const uint8_t sa_remap_row[SA_REMAP_COUNT][32] = {
  /* cl100k */
  {0,5,3,4,0,0,2,1,0,1,0,1,2,0,0,0,0,0,1,2,0,1,0,0,0,1,0,0,0,0,6,0},
