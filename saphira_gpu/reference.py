@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from saphira_gpu._resources import resource
@@ -70,7 +70,6 @@ def special(spec: Spec, text: bytes, mode: str = "plain") -> list[Segment]:
 
 def _cut(text: bytes, tokens: Sequence[AddedToken], mode: str) -> list[Segment]:
     """One pass: the leftmost match, the longest of those; the next search starts at its end."""
-    chars = classify(text)
     segments = []
     done = search = 0
     while True:
@@ -80,27 +79,30 @@ def _cut(text: bytes, tokens: Sequence[AddedToken], mode: str) -> list[Segment]:
             break
         start, content, token = min(found, key=lambda hit: (hit[0], -len(hit[1])))
         search = end = start + len(content)
-        white = all(char.tag in SPACE_TAGS for char in classify(content))
+        white = all(map(_is_white, classify(content)))
         if (mode == "plain" and not white) or (mode == "hf_plain" and token.special):
             continue
-        beside = {char.tag for char in chars if char.end == start or char.start == end}
-        if token.single_word and beside & WORD_TAGS:
+        before, after = classify(text[:start]), classify(text[end:])
+        if token.single_word and WORD_TAGS & {char.tag for char in before[-1:] + after[:1]}:
             continue
         if mode == "error" and not white:
             raise InputError(f"the text holds the added token {token.content!r} at byte {start}")
         if token.lstrip:  # takes the white space before it, but never from the last token
-            before = [char for char in chars if done <= char.start < start]
-            while before and before[-1].tag in SPACE_TAGS:
-                start = before.pop().start
+            for char in takewhile(_is_white, reversed(before)):
+                start = char.start
+            start = max(start, done)
         if token.rstrip:
-            after = [char for char in reversed(chars) if char.start >= end]
-            while after and after[-1].tag in SPACE_TAGS:
-                end = after.pop().end
+            for char in takewhile(_is_white, after):
+                end += char.end - char.start
         if done < start:
             segments.append(Segment(done, start, None))
-        segments.append(Segment(start, end, token))
-        done = end
+        done = max(start, end)  # below the last `done` if rstrip took the start of this match too
+        segments.append(Segment(start, done, token))
     return [*segments, Segment(done, len(text), None)] if done < len(text) else segments
+
+
+def _is_white(char: Char) -> bool:
+    return char.tag in SPACE_TAGS
 
 
 # ---- normalize ----
@@ -157,7 +159,7 @@ _OVERLONG = {"Space": "WsOther", "Newline": "WsOther", "Apostrophe": "Punct", "S
 
 @lru_cache(1)
 def _tags() -> list[str]:
-    """The tag of every value four bytes can hold, from lines `first last number name` (hex, hex)."""
+    """The tag of each value four bytes hold, from lines `first last number name` (hex, hex)."""
     tags = ["Other"] * 0x140000  # F4 BF BF BF is U+13FFFF
     for line in resource("tables/generated/superatoms.tsv").read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -278,7 +280,7 @@ def bpe(spec: Spec, symbols: str) -> list[str]:
     parts = list(symbols)
     while True:
         if ranks is None:  # a rank file: a pair merges if it makes a token, whose id is its rank
-            found = [(ids.get(left + right), at) for at, (left, right) in enumerate(pairwise(parts))]
+            found = [(ids.get(a + b), at) for at, (a, b) in enumerate(pairwise(parts))]
         else:
             found = [(ranks.get(pair), at) for at, pair in enumerate(pairwise(parts))]
         best = min(((rank, at) for rank, at in found if rank is not None), default=None)
