@@ -49,6 +49,7 @@ extern "C" {
 const char *sa_isa_name(int32_t isa);      /* "scalar", "avx2", "avx512", "neon"; NULL if out of range */
 int32_t sa_isa_available(int32_t isa);     /* 1: built in and this CPU runs it */
 int32_t sa_isa_active(void);
+const char *sa_isa_refused(void);          /* value of SAPHIRA_ISA that is unknown or not available, or NULL */
 int32_t sa_isa_select(int32_t isa);        /* SA_ERR_ARGUMENT where it is not available */
 
 /* ---- rows ---- */

@@ -1,0 +1,70 @@
+/* Class planes of a block, and the rules run over them block after block. */
+
+/* Each owned byte takes its character's bit. before: bit 63 is the byte before the block. */
+static inline u64 sa_spread(u64 plane, u64 owned, u64 before) {
+  plane |= ((plane << 1) | (before >> 63)) & owned;
+  plane |= (plane << 1) & owned;
+  plane |= (plane << 1) & owned;
+  return plane;
+}
+
+/* Class bits of the block at `at`, 0 on owned bytes. */
+static inline lanes sa_class_bits(const sa_alphabet *a, const sa_scheme *scheme, const u8 *p, lanes v,
+                                  u64 segments, u64 segments_next, u64 *carry, u64 *owned) {
+  *owned = 0;
+  if (!sa_high(v)) return sa_lookup128(scheme->ascii_bits, v);
+  lanes tags = sa_tags_wide(a, p, v, segments, segments_next, carry, owned);
+  return sa_blend(sa_eq_mask(tags, 0xFF), sa_splat(0), sa_lookup32(scheme->bits, sa_and(tags, 31)));
+}
+
+/* Planes of the stream's next block. */
+static inline sa_gpt2_planes sa_gpt2_block(const sa_alphabet *a, const sa_scheme *scheme, sa_stream *s,
+                                           const sa_gpt2_planes *before) {
+  const u8 *p = sa_stream_block(s, s->at);
+  lanes v = sa_load(p);
+  sa_gpt2_planes b;
+  u64 owned, segments_next;
+  b.segments = s->segments;
+  segments_next = sa_segments_word(&s->walker, s->at + 64);
+  lanes bits = sa_class_bits(a, scheme, p, v, b.segments, segments_next, &s->carry, &owned);
+  b.letter = sa_test(bits, SA_BIT_LETTER);
+  b.number = sa_test(bits, SA_BIT_NUMBER);
+  b.white = sa_test(bits, SA_BIT_WHITE);
+  b.space = sa_eq(v, 0x20);
+  b.apostrophe = sa_eq(v, 0x27);
+  b.starts = ~owned;
+  if (owned) {
+    b.letter = sa_spread(b.letter, owned, before->letter);
+    b.number = sa_spread(b.number, owned, before->number);
+    b.white = sa_spread(b.white, owned, before->white);
+  }
+  s->segments = segments_next;
+  s->at += 64;
+  return b;
+}
+
+static int64_t sa_pieces_gpt2(sa_pretok_cursor *c, uint64_t *starts, int64_t count) {
+  sa_gpt2_planes b = c->rules.gpt2.planes;
+  sa_gpt2_carry carry = c->rules.gpt2.carry;
+  sa_stream *s = &c->stream;
+  if (s->at == 0) b = sa_gpt2_block(c->alphabet, c->scheme, s, &b);
+  for (int64_t k = 0; k < count; k++) {
+    const u8 *p = sa_stream_block(s, s->at - 64);
+    sa_gpt2_planes next = sa_gpt2_block(c->alphabet, c->scheme, s, &b);
+    starts[k] = sa_gpt2_starts(&b, &next, p, &carry);
+    b = next;
+  }
+  c->rules.gpt2.planes = b;
+  c->rules.gpt2.carry = carry;
+  return count;
+}
+
+static int64_t sa_pieces(sa_pretok_cursor *c, uint64_t *starts, int64_t max_blocks) {
+  int64_t left = c->stream.blocks - c->given, count = max_blocks < left ? max_blocks : left;
+  if (count <= 0) return 0;
+  sa_pieces_gpt2(c, starts, count);
+  c->given += count;
+  if (c->given == c->stream.blocks && c->stream.n % 64)
+    starts[count - 1] &= ~(u64)0 >> (64 - c->stream.n % 64);
+  return count;
+}

@@ -1,0 +1,129 @@
+/* The generated tables: published by name, and laid out for the classify lanes. */
+#include "backend.h"
+
+#include "bytemap.h"
+#include "ids.h"
+#include "schemes.h"
+#include "scripts.h"
+#include "superatoms.h"
+
+#define FOUR_BYTE_LEAVES (5 * 4096)  /* leads F0..F4, second and third byte */
+#define OVERLONG_LEAVES 2            /* for overlong forms of 00..3F and 40..7F */
+#define OTHER_LEAF 2                 /* for values past U+10FFFF */
+#define EXTRA_LEAVES 3               /* the generated leaves lie behind these */
+
+typedef struct storage {
+  uint16_t four[FOUR_BYTE_LEAVES];
+  uint8_t leaves[(EXTRA_LEAVES + SA_SUPERATOM_LEAVES) * 64];
+} storage;
+
+static storage stores[2];
+static sa_alphabet alphabets[2];
+static sa_scheme schemes[SA_SCHEME_COUNT];
+
+_Static_assert(SA_SCRIPT_LEAVES <= SA_SUPERATOM_LEAVES, "storage is sized for the superatoms");
+
+/* Overlong forms have the class of their value, but they are not the bytes that rules compare. */
+static uint8_t overlong(int alphabet, uint8_t tag) {
+  if (alphabet != SA_ALPHABET_SUPERATOMS) return tag;
+  switch (tag) {
+    case SA_TAG_SPACE: case SA_TAG_NEWLINE: return SA_TAG_WS_OTHER;
+    case SA_TAG_APOSTROPHE: case SA_TAG_SLASH: return SA_TAG_PUNCT;
+    default: return tag;
+  }
+}
+
+static void build_alphabet(int alphabet, const uint16_t *index, const uint8_t *leaf, int n_leaves,
+                           const uint8_t *ascii, const uint8_t *byte, uint8_t other) {
+  sa_alphabet *a = &alphabets[alphabet];
+  storage *s = &stores[alphabet];
+  for (int i = 0; i < 128; i++) s->leaves[i] = overlong(alphabet, ascii[i]);
+  memset(s->leaves + OTHER_LEAF * 64, other, 64);
+  memcpy(s->leaves + EXTRA_LEAVES * 64, leaf, (size_t)n_leaves * 64);
+  memcpy(a->ascii, ascii, 128);
+  memcpy(a->alone, byte + 128, 128);
+  a->failed = other;
+  a->leaves = s->leaves;
+  a->four = s->four;
+  for (int i = 0; i < FOUR_BYTE_LEAVES; i++)
+    s->four[i] = (uint16_t)(i < OVERLONG_LEAVES ? i
+                            : i < 0x110000 / 64 ? EXTRA_LEAVES + index[i]
+                                                : OTHER_LEAF);
+  /* Leaves are numbered by first use, so those of the 16-bit plane fit a byte. */
+  for (int i = 0; i < 32; i++) a->two[i] = (uint8_t)s->four[i];
+  for (int i = 0; i < 16; i++) {
+    a->uniform[i] = s->leaves[s->four[64 * i] * 64];
+    for (int j = 0; j < 64; j++) {
+      uint16_t number = s->four[64 * i + j];
+      a->three[i][j] = (uint8_t)number;
+      for (int k = 0; k < 64; k++)
+        if (s->leaves[number * 64 + k] != a->uniform[i]) a->uniform[i] = 0xFF;
+    }
+  }
+}
+
+/* Class bits by rule family. */
+static uint8_t gpt2_bits(uint8_t class_id) {
+  switch (class_id) {
+    case SA_CLASS_L: return SA_BIT_LETTER;
+    case SA_CLASS_N: return SA_BIT_NUMBER;
+    case SA_CLASS_NL: case SA_CLASS_SP: case SA_CLASS_WS: return SA_BIT_WHITE;
+    default: return 0;
+  }
+}
+
+static void build_scheme(int i) {
+  sa_scheme *s = &schemes[i];
+  const uint8_t *row = sa_remap_row[sa_scheme_remap[i]];
+  s->rules = SA_RULES_GPT2;
+  for (int tag = 0; tag < 32; tag++) s->bits[tag] = gpt2_bits(row[tag]);
+  for (int byte = 0; byte < 128; byte++) s->ascii_bits[byte] = s->bits[sa_superatom_ascii[byte]];
+}
+
+/* At load, before any thread can look. */
+__attribute__((constructor)) static void build(void) {
+  build_alphabet(SA_ALPHABET_SUPERATOMS, sa_superatom_index, sa_superatom_leaf, SA_SUPERATOM_LEAVES,
+                 sa_superatom_ascii, sa_superatom_byte, SA_TAG_OTHER);
+  build_alphabet(SA_ALPHABET_SCRIPTS, sa_script_index, sa_script_leaf, SA_SCRIPT_LEAVES,
+                 sa_script_ascii, sa_script_byte, 0);
+  for (int i = 0; i < SA_SCHEME_COUNT; i++) build_scheme(i);
+}
+
+const sa_alphabet *sa_alphabet_of(int32_t alphabet) {
+  return alphabet < 0 || alphabet > 1 ? NULL : &alphabets[alphabet];
+}
+
+const sa_scheme *sa_scheme_of(int32_t scheme) {
+  return scheme < 0 || scheme >= SA_SCHEME_COUNT ? NULL : &schemes[scheme];
+}
+
+int32_t sa_scheme_count(void) { return SA_SCHEME_COUNT; }
+
+const char *sa_scheme_name(int32_t scheme) {
+  return scheme < 0 || scheme >= SA_SCHEME_COUNT ? NULL : sa_scheme_names[scheme];
+}
+
+#define TABLE(x) {#x, x, sizeof x}
+
+static const struct table {
+  const char *name;
+  const void *data;
+  size_t bytes;
+} tables[] = {
+    TABLE(sa_superatom_index), TABLE(sa_superatom_leaf), TABLE(sa_superatom_ascii),
+    TABLE(sa_superatom_byte), TABLE(sa_superatom_first), TABLE(sa_superatom_tag),
+    TABLE(sa_superatom_atom), TABLE(sa_script_index), TABLE(sa_script_leaf),
+    TABLE(sa_script_ascii), TABLE(sa_script_byte), TABLE(sa_script_first),
+    TABLE(sa_script_tag), TABLE(sa_bytemap_symbol), TABLE(sa_bytemap_byte),
+    TABLE(sa_remap_row), TABLE(sa_scheme_remap),
+};
+
+const void *sa_table(const char *name, int64_t *bytes) {
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+    if (strcmp(name, tables[i].name) == 0) {
+      if (bytes) *bytes = (int64_t)tables[i].bytes;
+      return tables[i].data;
+    }
+  }
+  return NULL;
+}

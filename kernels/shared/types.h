@@ -1,0 +1,50 @@
+/* Integer types and the function qualifier of the headers that gcc, g++ and NVRTC all compile.
+ * Headers in this folder use no library and include nothing but each other.
+ */
+#ifndef SAPHIRA_SHARED_TYPES_H
+#define SAPHIRA_SHARED_TYPES_H
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define SA_HD static __host__ __device__ __forceinline__
+#elif defined(__GNUC__)
+#define SA_HD static inline __attribute__((always_inline, unused))
+#else
+#define SA_HD static inline
+#endif
+
+/* Index of the lowest set bit; x != 0. */
+SA_HD int sa_ctz64(u64 x) {
+#if defined(__CUDA_ARCH__)
+  return __ffsll((long long)x) - 1;
+#else
+  return __builtin_ctzll(x);
+#endif
+}
+
+/* Number of set bits. */
+SA_HD int sa_popcount64(u64 x) {
+#if defined(__CUDA_ARCH__)
+  return __popcll(x);
+#else
+  return __builtin_popcountll(x);
+#endif
+}
+
+/* Bit 63-i of the result is bit i of x. */
+SA_HD u64 sa_reverse64(u64 x) {
+#if defined(__CUDA_ARCH__)
+  return __brevll(x);
+#else
+  x = ((x >> 1) & 0x5555555555555555ull) | ((x & 0x5555555555555555ull) << 1);
+  x = ((x >> 2) & 0x3333333333333333ull) | ((x & 0x3333333333333333ull) << 2);
+  x = ((x >> 4) & 0x0F0F0F0F0F0F0F0Full) | ((x & 0x0F0F0F0F0F0F0F0Full) << 4);
+  return __builtin_bswap64(x);
+#endif
+}
+
+#endif
