@@ -1,0 +1,25 @@
+/* Rows over threads: work items, their order, the contexts of an encoder. */
+#ifndef SA_BATCH_H
+#define SA_BATCH_H
+
+#include <pthread.h>
+
+#include "encode.h"
+
+/* Memory for the ids of an item that is ahead of its turn. */
+typedef struct sa_slab {
+  uint32_t *ids;
+  int64_t capacity;
+} sa_slab;
+
+struct sa_encoder {
+  const sa_model *model;
+  int64_t cache_bytes;
+  pthread_mutex_t lock;
+  sa_context **idle;        /* contexts not in use */
+  int32_t n_idle, idle_capacity;
+  sa_slab *slabs;           /* slabs not in use */
+  int32_t n_slabs, slabs_capacity;
+};
+
+#endif

@@ -1,0 +1,80 @@
+/* Stage bpe: exact byte-pair merging, the lowest rank in the whole piece first, leftmost first.
+ *
+ * Two facts carry the design (both hold for any total order of pairs with leftmost ties):
+ * 1. A symbol on a span arises only by the merges that the span's bytes make alone. So every token has at
+ *    most one pair that ever makes it, the last merge of its own bytes, and all other entries of a merge
+ *    list can be dropped at load. Tokens whose own bytes do not merge to them are unreachable.
+ * 2. A sequence of reachable tokens is the encoding of its text exactly if each adjacent pair is the
+ *    encoding of its two tokens' bytes. So a long piece is encoded window by window, and two windows join
+ *    at any token boundary where the pair check holds: memory is bounded, the cost per byte flat.
+ */
+#ifndef SA_BPE_H
+#define SA_BPE_H
+
+#include <stdint.h>
+
+#include "saphira.h"
+#include "vocab.h"
+
+#define SA_MAX_IDS (1 << 20)           /* a pair of ids and a rank share one 64-bit entry */
+#define SA_MAX_MERGES ((1 << 24) - 1)
+#define SA_MAX_WINDOW ((int64_t)1 << 30) /* positions and list entries of a window are 32-bit */
+#define SA_NO_RANK UINT32_MAX
+
+typedef struct sa_bpe_tables {
+  uint32_t byte_ids[256];
+  uint32_t *byte_pair_rank;    /* 65,536: rank of the pair of two bytes' symbols, at first << 8 | second */
+  uint64_t *pairs;             /* open addressing: left 20 bits, right 20, rank 24; all ones = empty */
+  uint32_t pair_shift;         /* 64 - log2(slots) */
+  uint32_t *result;            /* rank → id made */
+  int64_t n_ranks;
+  uint16_t *length;            /* id → bytes of the token */
+  int32_t monotone;            /* no merge makes a pair of lower rank: all of a rank can merge at once */
+  int32_t longest;             /* bytes of the longest token */
+} sa_bpe_tables;
+
+/* Working memory of one thread; grows to the largest window met. */
+typedef struct sa_merge_scratch {
+  void *memory;
+  int64_t symbols;             /* capacity in symbols */
+  uint32_t *heads;             /* one list head per rank, and two levels of bitmap over them */
+  uint64_t *busy, *busy_words;
+  int64_t n_ranks;
+  uint32_t *out;               /* ids of the last piece */
+  int64_t out_capacity;
+  int64_t steps;               /* merges done since the scratch was made */
+} sa_merge_scratch;
+
+/* Fills tables with the merges that can fire, and reachable[id]. Returns SA_OK or an error with its text
+ * (bpe_build.c). vocab holds the plan's tokens. */
+int32_t sa_bpe_build(sa_bpe_tables *tables, const sa_plan *plan, const sa_vocab *vocab,
+                     uint8_t *reachable, char *error, int64_t capacity);
+void sa_bpe_release(sa_bpe_tables *tables);
+
+/* Encodes n bytes as one window, stopping once `stop` symbols are left (1: never). out: n ids at most.
+ * Returns the number of ids, -1 out of memory. */
+int64_t sa_bpe_window(const sa_bpe_tables *tables, sa_merge_scratch *scratch, const uint8_t *bytes, int64_t n,
+                      int64_t stop, uint32_t *out);
+
+/* Encodes one piece of n >= 1 bytes; ids are in scratch->out. Returns their number, -1 out of memory. */
+int64_t sa_bpe_encode(const sa_bpe_tables *tables, sa_merge_scratch *scratch, const uint8_t *piece,
+                      int64_t n);
+void sa_merge_scratch_release(sa_merge_scratch *scratch);
+
+static inline uint64_t sa_pair_key(uint32_t left, uint32_t right) { return (uint64_t)left << 20 | right; }
+
+static inline uint64_t sa_pair_slot(const sa_bpe_tables *t, uint64_t key) {
+  return key * 0x9E3779B97F4A7C15u >> t->pair_shift;
+}
+
+static inline uint32_t sa_pair_rank(const sa_bpe_tables *t, uint32_t left, uint32_t right) {
+  const uint64_t key = sa_pair_key(left, right);
+  const uint64_t mask = ((uint64_t)1 << (64 - t->pair_shift)) - 1;
+  for (uint64_t slot = sa_pair_slot(t, key);; slot = (slot + 1) & mask) {
+    const uint64_t entry = t->pairs[slot];
+    if (entry >> 24 == key) return (uint32_t)entry & 0xFFFFFF;
+    if (entry == UINT64_MAX) return SA_NO_RANK;
+  }
+}
+
+#endif

@@ -1,0 +1,254 @@
+/* See encode.h. */
+#include "encode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pretok.h"
+
+sa_context *sa_context_new(const sa_model *model, int64_t cache_bytes) {
+  sa_context *c = malloc(sizeof *c);
+  if (!c) return NULL;
+  c->model = model;
+  c->pieces = c->misses = 0;
+  memset(&c->merge, 0, sizeof c->merge);
+  if (!sa_cache_init(&c->cache, cache_bytes)) {
+    sa_context_free(c);
+    return NULL;
+  }
+  return c;
+}
+
+void sa_context_free(sa_context *c) {
+  if (!c) return;
+  sa_cache_release(&c->cache);
+  sa_merge_scratch_release(&c->merge);
+  free(c);
+}
+
+static inline uint64_t load64(const uint8_t *p) {
+  uint64_t word;
+  memcpy(&word, p, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  word = __builtin_bswap64(word);
+#endif
+  return word;
+}
+
+/* The same where fewer than 8 bytes may be readable. */
+static inline uint64_t load_upto8(const uint8_t *p, int64_t n) {
+  uint8_t bytes[8] = {0};
+  memcpy(bytes, p, (size_t)(n < 8 ? n : 8));
+  return load64(bytes);
+}
+
+/* The ids of a piece by vocab, else bpe. *ids points to them until the next call. -1: out of memory. */
+static int64_t encode_piece(sa_context *c, const uint8_t *piece, int64_t n, const uint32_t **ids,
+                            uint32_t *single) {
+  const sa_model *m = c->model;
+  if (n <= m->bpe.longest) {
+    const uint32_t id = sa_vocab_find(&m->vocab, piece, n, sa_vocab_hash(piece, n));
+    if (id != SA_NO_ID && m->whole[id]) {
+      *single = id;
+      *ids = single;
+      return 1;
+    }
+  }
+  const int64_t count = sa_bpe_encode(&m->bpe, &c->merge, piece, n);
+  *ids = c->merge.out;
+  return count;
+}
+
+/* A piece's value, computed and put in its slot. 0: out of memory. */
+static uint64_t resolve(sa_context *c, const uint8_t *piece, int64_t n, const uint8_t *end) {
+  sa_cache *cache = &c->cache;
+  const int room = end - piece >= 16;
+  uint64_t low = 0, high = 0, hash = 0;
+  sa_entry8 *set8 = NULL;
+  sa_entry16 *set16 = NULL;
+  sa_entry_long *slot = NULL;
+  if (!cache->memory) {
+  } else if (n <= SA_KEY8_BYTES) {
+    low = sa_key8(room ? load64(piece) : load_upto8(piece, n), (uint32_t)n);
+    set8 = sa_set8(cache, sa_hash8(low));
+    for (int way = 0; way < 2; way++)
+      if (set8[way].key == low) return set8[way].value;
+  } else if (n <= SA_KEY16_BYTES) {
+    low = load64(piece);
+    high = sa_key16_high(room ? load64(piece + 8) : load_upto8(piece + 8, n - 8), (uint32_t)n);
+    set16 = sa_set16(cache, sa_hash16(low, high));
+    for (int way = 0; way < 2; way++)
+      if (set16[way].low == low && set16[way].high == high) return set16[way].value;
+  } else if (n <= SA_CACHE_LONGEST) {
+    hash = sa_hash_bytes(piece, (u64)n);
+    slot = sa_slot_long(cache, hash);
+    if (slot->hash == hash && slot->length == n && memcmp(cache->arena + slot->at, piece, (size_t)n) == 0)
+      return slot->value;
+  }
+  c->misses++;
+  uint32_t single;
+  const uint32_t *ids;
+  const int64_t count = encode_piece(c, piece, n, &ids, &single);
+  if (count < 0) return 0;
+  const uint64_t value = sa_cache_value(cache, ids, count);
+  if (set8) sa_put8(set8, low, value);
+  else if (set16) sa_put16(set16, low, high, value);
+  else if (slot) {
+    memcpy(cache->arena + cache->arena_used, piece, (size_t)n);
+    *slot = (sa_entry_long){hash, value, cache->arena_used, (uint32_t)n, 0};
+    cache->arena_used += (uint32_t)n;
+  }
+  return value;
+}
+
+/* Looks up pieces [0, n) of a chunk: text + starts[i], length starts[i+1] - starts[i]. Hits fill values; the
+ * others are listed in missed. In groups: first keys, hashes and prefetches, then the probes. */
+#define GROUP 64
+
+static int64_t probe(sa_context *c, const uint8_t *text, int64_t n, const uint8_t *end) {
+  const sa_cache *cache = &c->cache;
+  int64_t misses = 0;
+  if (!cache->memory) {
+    for (int64_t i = 0; i < n; i++) c->missed[i] = (uint32_t)i;
+    return n;
+  }
+  const uint32_t *starts = c->starts;
+  for (int64_t base = 0; base < n; base += GROUP) {
+    uint64_t low[GROUP], high[GROUP];
+    const void *set[GROUP];
+    const int64_t count = n - base < GROUP ? n - base : GROUP;
+    const int64_t last = base + count;
+    const int safe = text + starts[last - 1] + 16 <= end;
+    for (int64_t k = 0; k < count; k++) {
+      const uint8_t *piece = text + starts[base + k];
+      const uint32_t length = starts[base + k + 1] - starts[base + k];
+      if (length <= SA_KEY8_BYTES) {
+        low[k] = sa_key8(safe ? load64(piece) : load_upto8(piece, length), length);
+        set[k] = sa_set8(cache, sa_hash8(low[k]));
+      } else if (length <= SA_KEY16_BYTES) {
+        low[k] = load64(piece);
+        high[k] = sa_key16_high(safe ? load64(piece + 8) : load_upto8(piece + 8, length - 8), length);
+        set[k] = sa_set16(cache, sa_hash16(low[k], high[k]));
+      } else {
+        set[k] = NULL;
+        continue;
+      }
+      __builtin_prefetch(set[k]);
+    }
+    for (int64_t k = 0; k < count; k++) {
+      const int64_t i = base + k;
+      const uint32_t length = starts[i + 1] - starts[i];
+      uint64_t value = 0;
+      if (length <= SA_KEY8_BYTES) {
+        const sa_entry8 *e = set[k];
+        value = e[0].key == low[k] ? e[0].value : e[1].key == low[k] ? e[1].value : 0;
+      } else if (length <= SA_KEY16_BYTES) {
+        const sa_entry16 *e = set[k];
+        value = e[0].low == low[k] && e[0].high == high[k]   ? e[0].value
+                : e[1].low == low[k] && e[1].high == high[k] ? e[1].value
+                                                             : 0;
+      }
+      c->values[i] = value;
+      c->missed[misses] = (uint32_t)i;
+      misses += value == 0;
+    }
+  }
+  return misses;
+}
+
+/* Writes the ids of pieces [from, to); free: ids that may be written at out, used or not. */
+static inline uint32_t *emit(const sa_context *c, int64_t from, int64_t to, uint32_t *out, int64_t room) {
+  const uint32_t *limit = out + (room - 3);
+  for (int64_t i = from; i < to; i++) {
+    const uint64_t value = c->values[i];
+    const uint32_t count = sa_value_count(value);
+    if (count && out < limit) {
+      out[0] = (uint32_t)value & 0xFFFFF;
+      out[1] = (uint32_t)(value >> 20) & 0xFFFFF;
+      out[2] = (uint32_t)(value >> 40) & 0xFFFFF;
+      out += count;
+    } else if (count) {
+      for (uint32_t k = 0; k < count; k++) *out++ = (uint32_t)(value >> (20 * k)) & 0xFFFFF;
+    } else {
+      const uint32_t n = (uint32_t)(value >> 32);
+      memcpy(out, c->cache.spill + (uint32_t)value, n * sizeof *out);
+      out += n;
+    }
+  }
+  return out;
+}
+
+/* A piece that may be longer than a chunk. Returns the end of its ids, NULL out of memory. */
+static uint32_t *encode_carried(sa_context *c, const uint8_t *piece, int64_t n, const uint8_t *end,
+                                uint32_t *out) {
+  c->pieces++;
+  if (n > SA_CACHE_LONGEST) {
+    uint32_t single;
+    const uint32_t *ids;
+    const int64_t count = encode_piece(c, piece, n, &ids, &single);
+    c->misses++;
+    if (count < 0) return NULL;
+    memcpy(out, ids, (size_t)count * sizeof *ids);
+    return out + count;
+  }
+  c->values[0] = resolve(c, piece, n, end);
+  return c->values[0] ? emit(c, 0, 1, out, 0) : NULL;
+}
+
+int64_t sa_encode_rows(sa_context *c, const uint8_t *text, const int64_t *offsets, int64_t n_rows,
+                       uint32_t *ids, int64_t *row_ids, int64_t first) {
+  const uint8_t *const begin = text + offsets[0], *const end = text + offsets[n_rows];
+  const struct sa_backend *backend = sa_backend_active();
+  uint32_t *out = ids;
+  const uint8_t *carried = begin;   /* start of the piece whose end is not known yet */
+  const uint8_t *chunk = begin;
+  int64_t row = 0;
+  sa_pretok_cursor cursor;
+  sa_pretok_begin(&cursor, c->model->scheme, text, offsets, n_rows);
+  for (;;) {
+    const int64_t words = sa_pretok_next(&cursor, c->bits, SA_CHUNK_BLOCKS);
+    int64_t n = words ? backend->extract(c->bits, (size_t)words, 0, c->starts) : 0;
+    sa_cache_room(&c->cache);
+    const uint8_t *next = n ? chunk + c->starts[0] : words ? NULL : end;
+    if (next && next > carried) {   /* the carried piece ends here */
+      while (row < n_rows && text + offsets[row + 1] <= carried) {
+        if (row_ids) row_ids[row] = first + (out - ids);
+        row++;
+      }
+      out = encode_carried(c, carried, next - carried, end, out);
+      if (!out) return -1;
+    }
+    if (!words) break;
+    if (n) {
+      const int64_t pieces = n - 1;
+      const int64_t misses = probe(c, chunk, pieces, end);
+      for (int64_t k = 0; k < misses; k++) {
+        const uint32_t i = c->missed[k];
+        c->values[i] = resolve(c, chunk + c->starts[i], c->starts[i + 1] - c->starts[i], end);
+        if (!c->values[i]) return -1;
+      }
+      c->pieces += pieces;
+      int64_t i = 0;
+      while (i < pieces) {   /* a row at a time */
+        while (row < n_rows && text + offsets[row + 1] <= chunk + c->starts[i]) {
+          if (row_ids) row_ids[row] = first + (out - ids);
+          row++;
+        }
+        const uint8_t *row_end = text + offsets[row + 1];
+        int64_t to = pieces;
+        if (row_end < chunk + c->starts[pieces]) {
+          const uint32_t stop = (uint32_t)(row_end - chunk);
+          to = i + 1;
+          while (c->starts[to] < stop) to++;
+        }
+        out = emit(c, i, to, out, end - (chunk + c->starts[i]));
+        i = to;
+      }
+      carried = chunk + c->starts[pieces];
+    }
+    chunk += words * 64;
+  }
+  for (; row < n_rows; row++)
+    if (row_ids) row_ids[row] = first + (out - ids);
+  return out - ids;
+}

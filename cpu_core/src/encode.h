@@ -1,0 +1,31 @@
+/* From rows of text to ids, on one thread: chunk by chunk through pretok, cache, vocab and bpe. */
+#ifndef SA_ENCODE_H
+#define SA_ENCODE_H
+
+#include "cache.h"
+#include "model.h"
+
+#define SA_CHUNK_BLOCKS (SA_CHUNK_BYTES / 64)
+
+/* What one thread needs; reused from call to call. */
+typedef struct sa_context {
+  const sa_model *model;
+  sa_cache cache;
+  sa_merge_scratch merge;
+  int64_t pieces, misses;
+  uint64_t bits[SA_CHUNK_BLOCKS];
+  uint32_t starts[SA_CHUNK_BYTES + 64];   /* of a chunk's pieces, from the chunk's base */
+  uint64_t values[SA_CHUNK_BYTES + 64];
+  uint32_t missed[SA_CHUNK_BYTES + 64];   /* indices of pieces that the cache did not have */
+} sa_context;
+
+sa_context *sa_context_new(const sa_model *model, int64_t cache_bytes);
+void sa_context_free(sa_context *context);
+
+/* Encodes n_rows contiguous rows, text[offsets[i], offsets[i+1]), no added tokens in them. ids: room for one
+ * id per byte of text. row_ids, if not NULL: row_ids[i] = first + ids up to the end of row i.
+ * Returns the number of ids, -1 out of memory. */
+int64_t sa_encode_rows(sa_context *context, const uint8_t *text, const int64_t *offsets, int64_t n_rows,
+                       uint32_t *ids, int64_t *row_ids, int64_t first);
+
+#endif

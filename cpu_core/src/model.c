@@ -1,0 +1,53 @@
+/* Builds a model from a plan. */
+#include "model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int32_t build(sa_model *m, const sa_plan *plan, char *error, int64_t capacity) {
+  if (plan->scheme < 0 || plan->scheme >= sa_scheme_count() || plan->n_ids < 1) {
+    snprintf(error, (size_t)capacity, "scheme %d of %d, %lld ids", plan->scheme, sa_scheme_count(),
+             (long long)plan->n_ids);
+    return SA_ERR_PLAN;
+  }
+  m->scheme = plan->scheme;
+  m->whole_piece_first = plan->whole_piece_first;
+  m->whole = calloc((size_t)plan->n_ids, 1);
+  if (!m->whole) return SA_ERR_NOMEM;
+  int32_t status = sa_vocab_build(&m->vocab, plan, error, capacity);
+  if (status == SA_OK) status = sa_bpe_build(&m->bpe, plan, &m->vocab, m->whole, error, capacity);
+  if (status == SA_OK) status = sa_added_build(&m->added, plan);
+  if (status == SA_OK && m->whole_piece_first)
+    for (int64_t id = 0; id < plan->n_ids; id++) m->whole[id] = m->bpe.length[id] > 0;
+  return status;
+}
+
+sa_model *sa_model_new(const sa_plan *plan, char *error, int64_t capacity) {
+  sa_model *m = calloc(1, sizeof *m);
+  if (capacity > 0) error[0] = 0;
+  const int32_t status = m ? build(m, plan, error, capacity) : SA_ERR_NOMEM;
+  if (status == SA_OK) return m;
+  if (capacity > 0 && !error[0]) snprintf(error, (size_t)capacity, "out of memory");
+  sa_model_free(m);
+  return NULL;
+}
+
+void sa_model_free(sa_model *m) {
+  if (!m) return;
+  sa_vocab_release(&m->vocab);
+  sa_bpe_release(&m->bpe);
+  sa_added_release(&m->added);
+  free(m->whole);
+  free(m);
+}
+
+int64_t sa_bpe(const sa_model *m, const uint8_t *piece, int64_t n, uint32_t *ids, int64_t *steps) {
+  sa_merge_scratch scratch = {0};
+  int64_t count = 0;
+  if (n > 0) count = sa_bpe_encode(&m->bpe, &scratch, piece, n);
+  if (count > 0) memcpy(ids, scratch.out, (size_t)count * sizeof *ids);
+  if (steps) *steps = scratch.steps;
+  sa_merge_scratch_release(&scratch);
+  return count;
+}

@@ -1,0 +1,18 @@
+/* The immutable tables of one tokenizer, a part per stage. Shared by any number of threads. */
+#ifndef SA_MODEL_H
+#define SA_MODEL_H
+
+#include "bpe.h"
+#include "special.h"
+#include "vocab.h"
+
+struct sa_model {
+  int32_t scheme;
+  int32_t whole_piece_first;
+  sa_added added;
+  sa_bpe_tables bpe;
+  sa_vocab vocab;
+  uint8_t *whole;     /* id → 1: a piece with these bytes is this token */
+};
+
+#endif

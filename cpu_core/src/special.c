@@ -1,0 +1,280 @@
+/* See special.h. */
+#include "special.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ids.h"
+#include "model.h"
+
+/* ---- characters beside a match ---- */
+
+#define WINDOW 192   /* bytes classified at a time */
+#define MARGIN 3     /* a byte's part in a character depends on no byte farther away */
+
+static int tag_in(uint8_t tag, uint64_t tags) { return tag < 32 && tags >> tag & 1; }
+
+#define BIT(tag) ((uint64_t)1 << (tag))
+static const uint64_t WHITE = BIT(SA_TAG_WS_OTHER) | BIT(SA_TAG_NEWLINE) | BIT(SA_TAG_SPACE);
+/* \w: alphabetic, marks, decimal digits, connectors, joiners */
+static const uint64_t WORD = BIT(SA_TAG_NUM_WORD) | BIT(SA_TAG_UPPER) | BIT(SA_TAG_LOWER) |
+                             BIT(SA_TAG_CONNECTOR) | BIT(SA_TAG_LETTER_OTHER) | BIT(SA_TAG_MARK) |
+                             BIT(SA_TAG_JOIN_CONTROL) | BIT(SA_TAG_SYM_WORD) | BIT(SA_TAG_HAN_LETTER) |
+                             BIT(SA_TAG_HAN_NUM) | BIT(SA_TAG_KANA_LETTER) | BIT(SA_TAG_KANA_MARK) |
+                             BIT(SA_TAG_HAN_URO) | BIT(SA_TAG_MARK_PUNCT) | BIT(SA_TAG_HAN_MARK);
+
+typedef struct tagged {
+  uint8_t tags[WINDOW];
+  uint64_t starts[WINDOW / 64];
+} tagged;
+
+static void classify(tagged *t, const uint8_t *text, int64_t n) {
+  const int64_t offsets[2] = {0, n};
+  const sa_rows row = {text, offsets, 64, 1, NULL, 0};
+  sa_classify(SA_ALPHABET_SUPERATOMS, &row, t->tags, t->starts);
+}
+
+/* Where the run of characters in `set` that starts at text[at] ends; the text ends at hi. limit: characters
+ * to look at. */
+static int64_t run_end(const uint8_t *text, int64_t at, int64_t hi, uint64_t set, int64_t limit) {
+  tagged t;
+  while (at < hi) {
+    const int64_t n = hi - at < WINDOW ? hi - at : WINDOW;
+    const int64_t sure = n == hi - at ? n : n - MARGIN;
+    classify(&t, text + at, n);
+    for (int64_t i = 0; i < sure; i++) {
+      if (!(t.starts[i >> 6] >> (i & 63) & 1)) continue;
+      if (limit-- == 0 || !tag_in(t.tags[i], set)) return at + i;
+    }
+    int64_t next = sure; /* from the first character start that was not looked at */
+    while (next < n && !(t.starts[next >> 6] >> (next & 63) & 1)) next++;
+    at += next;
+  }
+  return hi;
+}
+
+/* Where the run of characters in `set` that ends at text[at] starts, in the text [lo, hi). */
+static int64_t run_start(const uint8_t *text, int64_t lo, int64_t at, int64_t hi, uint64_t set, int64_t limit) {
+  tagged t;
+  while (at > lo) {
+    const int64_t n = at - lo < WINDOW - MARGIN ? at - lo : WINDOW - MARGIN;
+    const int64_t sure = n == at - lo ? 0 : MARGIN;
+    int64_t start = at; /* the leftmost start known to belong to the run */
+    classify(&t, text + at - n, n + (hi - at < MARGIN ? hi - at : MARGIN));
+    for (int64_t i = n - 1; i >= sure; i--) {
+      if (!(t.starts[i >> 6] >> (i & 63) & 1)) continue;
+      if (limit-- == 0 || !tag_in(t.tags[i], set)) return start;
+      start = at - n + i;
+    }
+    if (start == at) return at;
+    at = start;
+  }
+  return lo;
+}
+
+/* ---- contents ---- */
+
+static const uint8_t *content(const sa_added *a, uint32_t i) { return a->bytes + a->offsets[i]; }
+static int64_t content_length(const sa_added *a, uint32_t i) { return a->offsets[i + 1] - a->offsets[i]; }
+
+static void needles_sort(const sa_added *a, sa_needles *needles) {
+  /* insertion into sorted order by binary search: added tokens are few, and files list them sorted or nearly */
+  for (int64_t k = 1; k < needles->n; k++) {
+    const uint32_t item = needles->order[k];
+    int64_t lo = 0, hi = k;
+    while (lo < hi) {
+      const int64_t mid = (lo + hi) / 2;
+      const uint32_t other = needles->order[mid];
+      const int64_t n = content_length(a, item), m = content_length(a, other);
+      const int order = memcmp(content(a, item), content(a, other), (size_t)(n < m ? n : m));
+      if (order < 0 || (order == 0 && n < m)) hi = mid;
+      else lo = mid + 1;
+    }
+    memmove(needles->order + lo + 1, needles->order + lo, (size_t)(k - lo) * sizeof item);
+    needles->order[lo] = item;
+  }
+}
+
+/* The added tokens whose `normalized` flag, masked, equals want. */
+static int needles_build(const sa_added *a, sa_needles *needles, uint8_t mask, uint8_t want) {
+  needles->order = malloc((size_t)(a->n + 1) * sizeof *needles->order);
+  if (!needles->order) return 0;
+  for (int64_t i = 0; i < a->n; i++) {
+    if (content_length(a, (uint32_t)i) == 0 || (a->flags[i] & mask) != want) continue;
+    needles->order[needles->n++] = (uint32_t)i;
+    needles->first[content(a, (uint32_t)i)[0]] = 1;
+  }
+  needles->single = -1;
+  int distinct = 0;
+  for (int b = 0; b < 256; b++)
+    if (needles->first[b]) needles->single = b, distinct++;
+  if (distinct != 1) needles->single = -1;
+  needles_sort(a, needles);
+  return 1;
+}
+
+int32_t sa_added_build(sa_added *a, const sa_plan *plan) {
+  const size_t n = (size_t)plan->n_added;
+  memset(a, 0, sizeof *a);
+  a->n = plan->n_added;
+  const int64_t total = n ? plan->added_offsets[n] : 0;
+  a->offsets = calloc(n + 1, sizeof *a->offsets);
+  a->bytes = malloc((size_t)total + 1);
+  a->ids = malloc((n + 1) * sizeof *a->ids);
+  a->flags = malloc(n + 1);
+  a->blank = malloc(n + 1);
+  if (!a->offsets || !a->bytes || !a->ids || !a->flags || !a->blank) return SA_ERR_NOMEM;
+  if (n) {
+    memcpy(a->offsets, plan->added_offsets, (n + 1) * sizeof *a->offsets);
+    memcpy(a->bytes, plan->added_bytes, (size_t)total);
+    memcpy(a->ids, plan->added_ids, n * sizeof *a->ids);
+    memcpy(a->flags, plan->added_flags, n);
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    const int64_t length = content_length(a, i);
+    a->blank[i] = length > 0 && run_end(content(a, i), 0, length, WHITE, INT64_MAX) == length;
+    a->any_blank |= a->blank[i];
+  }
+  return needles_build(a, &a->raw, SA_ADDED_NORMALIZED, 0) &&
+                 needles_build(a, &a->normalized, SA_ADDED_NORMALIZED, SA_ADDED_NORMALIZED) &&
+                 needles_build(a, &a->all, 0, 0)
+             ? SA_OK
+             : SA_ERR_NOMEM;
+}
+
+void sa_added_release(sa_added *a) {
+  free(a->offsets), free(a->bytes), free(a->ids), free(a->flags), free(a->blank);
+  free(a->raw.order), free(a->normalized.order), free(a->all.order);
+  memset(a, 0, sizeof *a);
+}
+
+/* ---- search ---- */
+
+/* The longest content that stands at text[at] (at < n), or -1. Narrows the sorted list byte by byte. */
+static int64_t longest_at(const sa_added *a, const sa_needles *needles, const uint8_t *text, int64_t at,
+                          int64_t n) {
+  int64_t lo = 0, hi = needles->n, found = -1;
+  for (int64_t depth = 0; lo < hi && at + depth < n; depth++) {
+    const uint8_t byte = text[at + depth];
+    /* [lo, hi) share the first `depth` bytes; those that end there come first */
+    int64_t low = lo, high = hi;
+    while (low < high) {
+      const int64_t mid = (low + high) / 2;
+      const uint32_t i = needles->order[mid];
+      if (content_length(a, i) <= depth || content(a, i)[depth] < byte) low = mid + 1;
+      else high = mid;
+    }
+    lo = low, high = hi;
+    while (low < high) {
+      const int64_t mid = (low + high) / 2;
+      if (content(a, needles->order[mid])[depth] <= byte) low = mid + 1;
+      else high = mid;
+    }
+    hi = low;
+    if (lo < hi && content_length(a, needles->order[lo]) == depth + 1) found = needles->order[lo];
+  }
+  return found;
+}
+
+/* The next match at or after `from`: its start, and its index in *added; n if there is none. */
+static int64_t next_match(const sa_added *a, const sa_needles *needles, const uint8_t *text, int64_t from,
+                          int64_t n, int64_t *added) {
+  if (!needles->n) return n;
+  for (int64_t at = from; at < n; at++) {
+    if (needles->single >= 0) {
+      const uint8_t *p = memchr(text + at, needles->single, (size_t)(n - at));
+      if (!p) return n;
+      at = p - text;
+    } else if (!needles->first[text[at]]) {
+      continue;
+    }
+    *added = longest_at(a, needles, text, at, n);
+    if (*added >= 0) return at;
+  }
+  return n;
+}
+
+int64_t sa_added_next(const sa_added *a, const uint8_t *text, int64_t from, int64_t n) {
+  int64_t added;
+  return next_match(a, &a->all, text, from, n, &added);
+}
+
+typedef struct search {
+  const sa_added *added;
+  const uint8_t *text;
+  int32_t special;
+  sa_spans *spans;
+  int64_t *hits;
+} search;
+
+static int32_t push(sa_spans *s, sa_span span) {
+  if (s->n == s->capacity) {
+    const int64_t capacity = s->capacity ? 2 * s->capacity : 64;
+    sa_span *grown = realloc(s->items, (size_t)capacity * sizeof *grown);
+    if (!grown) return SA_ERR_NOMEM;
+    s->items = grown;
+    s->capacity = capacity;
+  }
+  s->items[s->n++] = span;
+  return SA_OK;
+}
+
+/* Whether the option leaves a match as ordinary text. It still uses up its span, as in the reference. */
+static int passed_over(const search *s, int64_t added) {
+  switch (s->special) {
+    case SA_SPECIAL_PLAIN: return !s->added->blank[added];
+    case SA_SPECIAL_HF_PLAIN: return s->added->flags[added] & SA_ADDED_SPECIAL;
+    default: return 0;
+  }
+}
+
+static int32_t find(const search *s, const sa_needles *needles, const sa_needles *inner, int64_t lo, int64_t hi) {
+  const sa_added *a = s->added;
+  int64_t from = lo, at = lo, added = -1;
+  int32_t status = SA_OK;
+  while ((at = next_match(a, needles, s->text, at, hi, &added)) < hi && status == SA_OK) {
+    int64_t start = at, end = at + content_length(a, (uint32_t)added);
+    const uint8_t flags = a->flags[added];
+    at = end;
+    if (passed_over(s, added)) {
+      if (s->hits) s->hits[added]++;
+      continue;
+    }
+    if (flags & SA_ADDED_SINGLE_WORD &&
+        (run_start(s->text, lo, start, hi, WORD, 1) < start || run_end(s->text, end, hi, WORD, 1) > end))
+      continue;
+    if (flags & SA_ADDED_LSTRIP) {
+      start = run_start(s->text, lo, start, hi, WHITE, INT64_MAX);
+      if (start < from) start = from;
+    }
+    if (flags & SA_ADDED_RSTRIP) end = run_end(s->text, end, hi, WHITE, INT64_MAX);
+    if (from < start && inner) status = find(s, inner, NULL, from, start);
+    if (status == SA_OK) status = push(s->spans, (sa_span){start, end, added});
+    if (status == SA_OK && s->special == SA_SPECIAL_ERROR && !a->blank[added]) status = SA_ERR_SPECIAL;
+    if (s->hits) s->hits[added]++;
+    from = end;
+  }
+  if (status == SA_OK && from < hi && inner) status = find(s, inner, NULL, from, hi);
+  return status;
+}
+
+int32_t sa_added_spans(const sa_added *a, int32_t special, const uint8_t *text, int64_t n, sa_spans *spans,
+                       int64_t *hits) {
+  const search s = {a, text, special, spans, hits};
+  spans->n = 0;
+  return find(&s, &a->raw, &a->normalized, 0, n);
+}
+
+int64_t sa_special_find(const sa_model *model, int32_t special, const uint8_t *text, int64_t n, int64_t *out,
+                        int64_t capacity) {
+  sa_spans spans = {0};
+  const int32_t status = sa_added_spans(&model->added, special, text, n, &spans, NULL);
+  const int64_t count = status == SA_ERR_NOMEM ? -1 : spans.n;
+  for (int64_t i = 0; i < count && i < capacity; i++) {
+    out[3 * i] = spans.items[i].start;
+    out[3 * i + 1] = spans.items[i].end;
+    out[3 * i + 2] = spans.items[i].added;
+  }
+  free(spans.items);
+  return count;
+}

@@ -1,0 +1,52 @@
+/* Keys and hashes of pieces, for every table that is looked up by a piece's bytes.
+ *
+ * A piece of up to 15 bytes is its own key: the bytes, zero-padded, and the length in the top byte. The
+ * length makes the key exact for arbitrary bytes ("a" and "a\0" differ), and no key is all zeros, which
+ * marks an empty slot. Longer pieces are hashed and compared byte by byte.
+ */
+#ifndef SAPHIRA_SHARED_HASH_H
+#define SAPHIRA_SHARED_HASH_H
+
+#include "types.h"
+
+#define SA_KEY8_BYTES 7   /* longest piece whose key is one word */
+#define SA_KEY16_BYTES 15 /* … two words */
+
+/* Key of a piece of n <= 7 bytes, given the 8 bytes at its start (whatever follows it). */
+SA_HD u64 sa_key8(u64 bytes, u32 n) { return (bytes & (((u64)1 << (8 * n)) - 1)) | ((u64)n << 56); }
+
+/* High word of the key of a piece of 8 <= n <= 15 bytes, given the 8 bytes at its ninth; the low word is
+ * its first eight bytes. */
+SA_HD u64 sa_key16_high(u64 bytes, u32 n) {
+  return (bytes & (((u64)1 << (8 * (n - 8))) - 1)) | ((u64)n << 56);
+}
+
+/* 64 bits whose high bits choose the slot. */
+SA_HD u64 sa_hash8(u64 key) {
+  key ^= key >> 32;
+  return key * 0x9E3779B97F4A7C15ull;
+}
+
+SA_HD u64 sa_hash16(u64 low, u64 high) {
+  u64 h = (low ^ (low >> 29)) * 0xBF58476D1CE4E5B9ull + high;
+  h ^= h >> 32;
+  return h * 0x94D049BB133111EBull;
+}
+
+/* Hash of a longer piece; n >= 8. */
+SA_HD u64 sa_hash_bytes(const u8 *p, u64 n) {
+  u64 h = n * 0x9E3779B97F4A7C15ull, i = 0, word;
+  for (;;) {
+    u64 at = i + 8 <= n ? i : n - 8; /* the last word overlaps the one before it */
+    int k;
+    word = 0;
+    for (k = 7; k >= 0; k--) word = (word << 8) | p[at + k];
+    h = (h ^ word) * 0xBF58476D1CE4E5B9ull;
+    h ^= h >> 31;
+    i += 8;
+    if (i >= n) break;
+  }
+  return h * 0x94D049BB133111EBull;
+}
+
+#endif
