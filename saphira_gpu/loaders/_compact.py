@@ -8,14 +8,14 @@ ranks; the others (the single bytes first of all) are stored as they are. Layout
     4   m, the number of tokens stored as they are
     8   the bytes of all tokens together
     32  sha256 of the rank file (the text that `rank_file` gives)
-    32  sha256 of all the above, the length of every token (u32) and the bytes of all tokens
+    32  sha256 of all the above and of the stream below
     ... a zlib stream of
         m * u32  their ranks, ascending          m * u32  their lengths          their bytes
         then for the n - m others, ascending: the left and right rank in planes of one byte each,
         the lowest byte first: left 0, left 1, left 2, right 0, right 1, right 2
 
-Reading checks the second digest, which costs a tenth of the first; the first is checked where the
-file is made and by the tests, so both say the same.
+Reading checks the second digest, for the first would cost more than all the rest of it; that the
+tokens have the first is checked where the file is made, and by the tests.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def encode(tokens: Sequence[bytes]) -> bytes:
     )
     digest = hashlib.sha256(rank_file(tokens)).digest()
     header = _HEADER.pack(MAGIC, len(tokens), len(literals), total, digest)
-    return header + _content_digest(header, tokens) + zlib.compress(body, 9)
+    stream = zlib.compress(body, 9)
+    return header + hashlib.sha256(header + stream).digest() + stream
 
 
 def sha256_of(data: bytes) -> str:
@@ -92,34 +93,27 @@ def sha256_of(data: bytes) -> str:
     return str(_HEADER.unpack_from(data)[4].hex())
 
 
-def _content_digest(header: bytes, tokens: Sequence[bytes]) -> bytes:
-    lengths = np.fromiter(map(len, tokens), "<u4", len(tokens))
-    return hashlib.sha256(b"".join((header, lengths.tobytes(), *tokens))).digest()
-
-
 def decode(data: bytes) -> list[bytes]:
     """The bytes of every token by rank, found unchanged since `encode` wrote them.
 
     Raises TokenizerFileError for anything that `encode` did not write.
     """
     n, m, total = _header(data)
-    literals, stored, left, right = _body(data, n, m, total)
-
+    if hashlib.sha256(data[: _HEADER.size] + data[_BODY:]).digest() != data[_HEADER.size : _BODY]:
+        raise TokenizerFileError("compact vocabulary: damaged, its sha256 differs")
+    literals, others, stored, left, right = _body(data, n, m, total)
     tokens: list[bytes] = [b""] * n
     for rank, token in zip(literals, stored, strict=True):
         tokens[rank] = token
     size = sum(map(len, stored))
-    is_pair = np.ones(n, bool)
-    is_pair[literals] = False
-    for rank, a, b in zip(np.flatnonzero(is_pair).tolist(), left, right, strict=True):
-        # An index not yet reached is an empty token: the digest below then differs.
+    for rank, a, b in zip(others, left, right, strict=True):
         token = tokens[a] + tokens[b]
         tokens[rank] = token
         size += len(token)
         if size > total:
             raise TokenizerFileError("compact vocabulary: more token bytes than its header says")
-    if _content_digest(data[: _HEADER.size], tokens) != data[_HEADER.size : _BODY]:
-        raise TokenizerFileError("compact vocabulary: damaged, its sha256 differs")
+    if size != total:
+        raise TokenizerFileError("compact vocabulary: fewer token bytes than its header says")
     return tokens
 
 
@@ -137,8 +131,11 @@ def _header(data: bytes) -> tuple[int, int, int]:
 
 def _body(
     data: bytes, n: int, m: int, total: int
-) -> tuple[list[int], list[bytes], list[int], list[int]]:
-    """(ranks of the tokens stored as they are, those tokens, left ranks, right ranks) in bounds."""
+) -> tuple[list[int], list[int], list[bytes], list[int], list[int]]:
+    """(ranks stored as they are, the other ranks, the stored tokens, left ranks, right ranks).
+
+    Ranks are below n and ascending, left and right ranks below the rank that they make.
+    """
     bad = TokenizerFileError("compact vocabulary: damaged contents")
     limit = 8 * m + total + 2 * _PLANES * (n - m)
     stream = zlib.decompressobj()
@@ -153,12 +150,15 @@ def _body(
     stop = 8 * m + int(lengths.sum())
     if len(body) != stop + 2 * _PLANES * (n - m):
         raise bad
-    if m and (literals[-1] >= n or (np.diff(literals) <= 0).any()):
+    if m and (literals[-1] >= n or (np.diff(literals) <= 0).any() or (lengths == 0).any()):
         raise bad
     ends = (8 * m + np.cumsum(lengths)).tolist()
     stored = [body[end - length : end] for end, length in zip(ends, lengths.tolist(), strict=True)]
     planes = np.frombuffer(body, np.uint8, offset=stop).reshape(2, _PLANES, n - m).astype(np.int64)
     sides = planes[:, 0] | planes[:, 1] << 8 | planes[:, 2] << 16
-    if (sides >= n).any():
+    is_pair = np.ones(n, bool)
+    is_pair[literals] = False
+    others = np.flatnonzero(is_pair)
+    if (sides >= others).any():
         raise bad
-    return literals.tolist(), stored, sides[0].tolist(), sides[1].tolist()
+    return literals.tolist(), others.tolist(), stored, sides[0].tolist(), sides[1].tolist()

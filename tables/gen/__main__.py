@@ -161,7 +161,7 @@ def main(argv: list[str] | None = None) -> int:
         found = differences(files)
         for line in found:
             print(line, file=sys.stderr)
-        print(f"{len(files)} tables, {len(found)} differences")
+        print(f"{len(files)} tables checked, {len(found)} wrong")
         return 1 if found else 0
     GENERATED_DIR.mkdir(exist_ok=True)
     for name, text in files.items():

@@ -6,7 +6,7 @@ import numpy as np
 
 from tables.gen.ranges import CODE_POINTS, Ids, of_points, ucd
 from tables.gen.superatoms import NAMES as SUPERATOM_NAMES
-from tables.gen.superatoms import Profile, predicates
+from tables.gen.superatoms import Profile, UnknownCombination, predicates
 
 NAMES = (
     "Letter",
@@ -49,11 +49,14 @@ def atoms(profile: Profile) -> Ids:
 
 
 def atom_of_superatom(superatom: Ids, atom: Ids) -> list[int]:
-    """The atom that each superatom lies in; ValueError if one straddles two."""
+    """The atom that each superatom lies in; UnknownCombination if one straddles two.
+
+    A superatom that the profile leaves empty may lie anywhere: it is counted as SymOther.
+    """
     found = []
     for number, name in enumerate(SUPERATOM_NAMES):
         inside = np.unique(atom[superatom == number])
-        if len(inside) != 1:
-            raise ValueError(f"superatom {name} lies in atoms {[NAMES[i] for i in inside]}")
-        found.append(int(inside[0]))
+        if len(inside) > 1:
+            raise UnknownCombination(f"superatom {name} straddles {[NAMES[i] for i in inside]}")
+        found.append(int(inside[0]) if len(inside) else NAMES.index("SymOther"))
     return found

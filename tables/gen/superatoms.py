@@ -99,7 +99,7 @@ NAMES = tuple(name for name, _ in SUPERATOMS)
 
 
 class UnknownCombination(Exception):
-    """A code point whose predicates match no superatom; the message names both."""
+    """A profile that the superatoms do not fit; the message names a code point or superatom."""
 
 
 def superatoms(profile: Profile) -> Ids:
