@@ -1,0 +1,29 @@
+"""Exact batch tokenizer: text and Arrow columns in, token ids out."""
+
+from saphira_gpu.batch import Tokens
+from saphira_gpu.errors import (
+    BuildError,
+    DeviceError,
+    InputError,
+    SaphiraError,
+    TokenizerFileError,
+    UnsupportedError,
+)
+from saphira_gpu.report import Report
+from saphira_gpu.tokenizer import Tokenizer, encode_arrow
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BuildError",
+    "DeviceError",
+    "InputError",
+    "Report",
+    "SaphiraError",
+    "Tokenizer",
+    "TokenizerFileError",
+    "Tokens",
+    "UnsupportedError",
+    "__version__",
+    "encode_arrow",
+]

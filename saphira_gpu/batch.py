@@ -1,0 +1,203 @@
+"""Batch (rows of text in) and Tokens (rows of ids out): numpy views, Arrow's layout, no copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+import pyarrow as pa
+
+from saphira_gpu._arrays import I64, U8, U32, Bools, Offsets
+from saphira_gpu.errors import InputError
+
+INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Rows of text: row i is data[offsets[i] : offsets[i + 1]].
+
+    data: uint8. offsets: int32 or int64 [n_rows + 1], ascending. validity: Arrow's bitmap (uint8),
+    row i at bit validity_offset + i, or None where every row is valid.
+    """
+
+    data: U8
+    offsets: Offsets
+    validity: U8 | None = None
+    validity_offset: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_bytes(self) -> int:
+        return int(self.offsets[-1]) - int(self.offsets[0])
+
+    @property
+    def valid(self) -> Bools | None:
+        """bool[n_rows], or None where every row is valid."""
+        if self.validity is None:
+            return None
+        first = self.validity_offset // 8
+        last = (self.validity_offset + self.n_rows + 7) // 8
+        bits = np.unpackbits(self.validity[first:last], bitorder="little")
+        skip = self.validity_offset - 8 * first
+        return bits[skip : skip + self.n_rows].view(np.bool_)
+
+    def row(self, i: int) -> bytes:
+        """The bytes of a row."""
+        return self.data[int(self.offsets[i]) : int(self.offsets[i + 1])].tobytes()
+
+    def with_nulls(self, null: Bools) -> Batch:
+        """The same rows, those marked (bool[n_rows]) made null."""
+        valid = ~null if self.valid is None else self.valid & ~null
+        return Batch(self.data, self.offsets, np.packbits(valid, bitorder="little"))
+
+    def with_rows(self, new: dict[int, bytes]) -> Batch:
+        """The same rows, some with other text. Copies."""
+        lengths = np.diff(self.offsets).astype(np.int64)
+        parts: list[Any] = []
+        done = int(self.offsets[0])
+        for i in sorted(new):
+            parts += [self.data[done : int(self.offsets[i])], new[i]]
+            done = int(self.offsets[i + 1])
+            lengths[i] = len(new[i])
+        parts.append(self.data[done : int(self.offsets[-1])])
+        data = np.frombuffer(b"".join(parts), np.uint8)
+        return Batch(data, _cumulated(lengths), self.validity, self.validity_offset)
+
+    @classmethod
+    def from_texts(cls, texts: Iterable[str | bytes | None]) -> Batch:
+        """Rows from Python objects; None is a null row. Lone surrogates of a str become their
+        3-byte form. Raises InputError for any other object, naming its row."""
+        parts: list[bytes] = []
+        nulls: list[int] = []
+        for i, text in enumerate(texts):
+            if text is None:
+                nulls.append(i)
+            parts.append(b"" if text is None else as_bytes(text, i))
+        lengths = np.fromiter(map(len, parts), np.int64, len(parts))
+        validity = None
+        if nulls:
+            valid = np.ones(len(parts), np.bool_)
+            valid[nulls] = False
+            validity = np.packbits(valid, bitorder="little")
+        return cls(np.frombuffer(b"".join(parts), np.uint8), _cumulated(lengths), validity)
+
+    @classmethod
+    def from_arrow(cls, array: pa.Array) -> Batch:
+        """A view of a string, binary, large_string or large_binary array, at any slice offset.
+
+        Raises InputError if its offsets lead outside its data.
+        """
+        validity, offsets_buffer, data_buffer = array.buffers()
+        large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+        kind: type[Any] = np.int64 if large else np.int32
+        n = len(array)
+        if n == 0 or offsets_buffer is None:
+            return cls(np.zeros(0, np.uint8), np.zeros(n + 1, kind))
+        start = array.offset * np.dtype(kind).itemsize
+        offsets: Offsets = np.frombuffer(offsets_buffer, kind, n + 1, start)
+        data = (
+            np.zeros(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
+        )
+        if offsets[0] < 0 or offsets[-1] > len(data) or np.any(offsets[1:] < offsets[:-1]):
+            raise InputError(f"the offsets of this {array.type} array lead outside its data")
+        if validity is None or array.null_count == 0:
+            return cls(data, offsets)
+        return cls(data, offsets, np.frombuffer(validity, np.uint8), array.offset)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tokens(Sequence["U32 | None"]):
+    """Rows of ids: row i is ids[offsets[i] : offsets[i + 1]], or None where it is null.
+
+    ids: uint32. offsets: int64[n_rows + 1]. validity: bool[n_rows], or None where no row is null.
+    Rows are views, not copies.
+    """
+
+    ids: U32
+    offsets: I64
+    validity: Bools | None = None
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> U32 | None: ...
+    @overload
+    def __getitem__(self, index: slice) -> Tokens: ...
+    def __getitem__(self, index: int | slice) -> U32 | Tokens | None:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step != 1:
+                raise ValueError("rows are sliced with step 1 only")
+            stop = max(start, stop)
+            validity = None if self.validity is None else self.validity[start:stop]
+            return Tokens(self.ids, self.offsets[start : stop + 1], validity)
+        i = range(len(self))[index]
+        if self.validity is not None and not self.validity[i]:
+            return None
+        return self.ids[self.offsets[i] : self.offsets[i + 1]]
+
+    def __iter__(self) -> Iterator[U32 | None]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"Tokens({len(self)} rows, {self.n_ids} ids)"
+
+    @property
+    def n_ids(self) -> int:
+        return int(self.offsets[-1]) - int(self.offsets[0])
+
+    @property
+    def counts(self) -> I64:
+        """int64[n_rows]: ids per row, 0 where it is null."""
+        return np.diff(self.offsets)
+
+    def to_list(self) -> list[list[int] | None]:
+        """The rows as Python lists."""
+        return [None if row is None else row.tolist() for row in self]
+
+    def to_arrow(self, large: bool | None = None) -> pa.Array:
+        """A ListArray of uint32 over the same ids (LargeListArray if `large`, or if None and
+        needed)."""
+        first = int(self.offsets[0])
+        if large is None:
+            large = self.n_ids > INT32_MAX
+        offsets = self.offsets - first if first else self.offsets
+        ids = self.ids[first : int(self.offsets[-1])]
+        kind = pa.large_list(pa.uint32()) if large else pa.list_(pa.uint32())
+        values = pa.Array.from_buffers(pa.uint32(), len(ids), [None, pa.py_buffer(ids)])
+        return pa.Array.from_buffers(
+            kind,
+            len(self),
+            [bitmap(self.validity), pa.py_buffer(offsets if large else offsets.astype(np.int32))],
+            children=[values],
+        )
+
+
+def bitmap(validity: Bools | None) -> pa.Buffer | None:
+    """Arrow's validity buffer of bool[n]."""
+    return None if validity is None else pa.py_buffer(np.packbits(validity, bitorder="little"))
+
+
+def as_bytes(text: object, row: int | None = None) -> bytes:
+    """The bytes of a str or bytes-like object. Raises InputError, naming its type, for others."""
+    if isinstance(text, str):
+        return text.encode("utf-8", "surrogatepass")
+    if isinstance(text, bytes):
+        return text
+    if isinstance(text, bytearray | memoryview):
+        return bytes(text)
+    where = "" if row is None else f"row {row}: "
+    raise InputError(f"{where}text is str or bytes, not {type(text).__name__}", row)
+
+
+def _cumulated(lengths: I64) -> I64:
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets

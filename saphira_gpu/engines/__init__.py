@@ -1,0 +1,1 @@
+"""Engines: Plan and Batch → ids. `cpu` runs the compiled core."""

@@ -1,0 +1,325 @@
+"""The compiled core, from Python: its instruction set, its threads, its handles."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+
+from saphira_gpu._arrays import I64, U8, U32, U64
+from saphira_gpu.batch import Batch
+from saphira_gpu.engines._memory import Pool
+from saphira_gpu.errors import BuildError, DeviceError, InputError, UnsupportedError
+from saphira_gpu.plan import Plan
+
+try:
+    from saphira_gpu import _core
+except ImportError as error:
+    raise BuildError(
+        "the compiled core saphira_gpu._core is missing or doesn't load: build it with "
+        f"`pip install -e .` in the source tree, or install the package ({error})"
+    ) from error
+
+ffi: Any = _core.ffi
+lib: Any = _core.lib
+
+# Holds the cache's 2^18 slots.
+DEFAULT_CACHE_BYTES = 16 << 20
+
+Special = Literal["plain", "parse", "hf_plain", "error"]
+SPECIAL: dict[str, int] = {
+    "plain": lib.SA_SPECIAL_PLAIN,
+    "parse": lib.SA_SPECIAL_PARSE,
+    "hf_plain": lib.SA_SPECIAL_HF_PLAIN,
+    "error": lib.SA_SPECIAL_ERROR,
+}
+
+_pool = Pool(ffi)
+
+
+# ---- instruction set and threads ----
+
+
+def isas() -> list[str]:
+    """Names of the instruction sets that are built in and that this CPU runs."""
+    return [name for i, name in _isa_names() if lib.sa_isa_available(i)]
+
+
+def isa() -> str:
+    """The instruction set in use. Raises DeviceError if SAPHIRA_ISA asks for one that isn't
+    there."""
+    _select_isa()
+    return dict(_isa_names())[lib.sa_isa_active()]
+
+
+def select_isa(name: str) -> None:
+    """Switches to an instruction set. Raises DeviceError, naming those there are, if it isn't
+    there."""
+    numbers = {known: i for i, known in _isa_names()}
+    if name not in isas() or lib.sa_isa_select(numbers[name]) != lib.SA_OK:
+        raise DeviceError(
+            f"instruction set {name!r} is not available here (available: {', '.join(isas())})"
+        )
+
+
+def _isa_names() -> list[tuple[int, str]]:
+    return [(i, ffi.string(lib.sa_isa_name(i)).decode()) for i in range(lib.SA_ISA_COUNT)]
+
+
+@cache
+def _select_isa() -> None:
+    name = os.environ.get("SAPHIRA_ISA", "")
+    if name:
+        try:
+            select_isa(name)
+        except DeviceError as error:
+            raise DeviceError(f"SAPHIRA_ISA={name}: {error}") from None
+
+
+def thread_count(threads: int | None) -> int:
+    """The threads to use: those asked for, else SAPHIRA_THREADS, else the cores this process may
+    use.
+
+    Raises ValueError for anything but a positive integer.
+    """
+    if threads is None:
+        text = os.environ.get("SAPHIRA_THREADS", "")
+        if not text:
+            return _cores()
+        if not text.isascii() or not text.isdigit() or int(text) < 1:
+            raise ValueError(f"SAPHIRA_THREADS={text!r} is not a positive integer")
+        threads = int(text)
+    elif isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ValueError(f"threads={threads!r} is not a positive integer")
+    return min(threads, 1 << 16)
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+# ---- stages without a model ----
+
+
+class Rows:
+    """An `sa_rows` over a Batch, which it keeps alive."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+        offsets = np.ascontiguousarray(batch.offsets)
+        self._alive = [
+            ffi.from_buffer("uint8_t[]", batch.data),
+            ffi.from_buffer("uint8_t[]", offsets),
+        ]
+        self.struct = ffi.new("sa_rows *")
+        self.struct.text = self._alive[0]
+        self.struct.offsets = self._alive[1]
+        self.struct.offset_bits = 8 * offsets.itemsize
+        self.struct.n_rows = batch.n_rows
+        if batch.validity is not None:
+            self._alive.append(ffi.from_buffer("uint8_t[]", batch.validity))
+            self.struct.validity = self._alive[2]
+            self.struct.validity_offset = batch.validity_offset
+
+
+def invalid_rows(batch: Batch) -> tuple[int, U8]:
+    """How many rows are not UTF-8, and uint8[n_rows] with 1 for each of them."""
+    _select_isa()
+    marks = np.zeros(batch.n_rows, np.uint8)
+    rows = Rows(batch)
+    n = lib.sa_utf8_invalid(rows.struct, ffi.from_buffer("uint8_t[]", marks))
+    return int(n), marks
+
+
+def classify(batch: Batch) -> tuple[U8, U64]:
+    """Superatom tags (uint8 per byte, 0xFF within a character) and the bitmap of character
+    starts."""
+    _select_isa()
+    tags = np.zeros(batch.n_bytes, np.uint8)
+    starts = np.zeros(-(-batch.n_bytes // 64), np.uint64)
+    rows = Rows(batch)
+    _check(
+        lib.sa_classify(
+            lib.SA_ALPHABET_SUPERATOMS,
+            rows.struct,
+            ffi.from_buffer("uint8_t[]", tags),
+            ffi.from_buffer("uint64_t[]", starts),
+        )
+    )
+    return tags, starts
+
+
+def boundaries(scheme: str, batch: Batch) -> U64:
+    """The bitmap of piece starts: bit i is byte i of the text; every row is a segment."""
+    _select_isa()
+    starts = np.zeros(-(-batch.n_bytes // 64), np.uint64)
+    rows = Rows(batch)
+    found = ffi.from_buffer("uint64_t[]", starts)
+    _check(lib.sa_boundaries(scheme_number(scheme), rows.struct, found))
+    return starts
+
+
+def scheme_number(name: str) -> int:
+    """The core's number of a compiled scheme. Raises UnsupportedError, naming those there are."""
+    names = [ffi.string(lib.sa_scheme_name(i)).decode() for i in range(lib.sa_scheme_count())]
+    if name not in names:
+        raise UnsupportedError(f"scheme {name!r} is not supported (supported: {', '.join(names)})")
+    return names.index(name)
+
+
+def _check(status: int) -> None:
+    if status == lib.SA_ERR_NOMEM:
+        raise MemoryError("the core ran out of memory")
+    if status != lib.SA_OK:
+        raise InputError(f"the core refuses its input (status {status})")
+
+
+# ---- a tokenizer's handles ----
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """ids: uint32, None where they were only counted. offsets: int64[n_rows + 1]. hits: int64 for
+    each added token, 0 where not wanted. The rest as in `sa_report`."""
+
+    ids: U32 | None
+    offsets: I64
+    hits: I64
+    bytes: int
+    pieces: int
+    merge_steps: int
+    cache_misses: int
+
+
+class Hit(Exception):
+    """special="error": where the added token is. row: within the batch. byte: within the row."""
+
+    def __init__(self, row: int, byte: int, added: int) -> None:
+        super().__init__(row, byte, added)
+        self.row, self.byte, self.added = row, byte, added
+
+
+class Engine:
+    """A model and an encoder. The model never changes, so a forked child goes on using it; the
+    encoder has locks and caches, so a child makes its own and leaves the inherited one alone."""
+
+    def __init__(self, plan: Plan, cache_bytes: int = DEFAULT_CACHE_BYTES) -> None:
+        _select_isa()
+        self.plan = plan
+        self.cache_bytes = cache_bytes
+        struct, alive = plan.struct(ffi, scheme_number(plan.scheme))
+        reason = ffi.new("char[]", 512)
+        model = lib.sa_model_new(struct, reason, len(reason))
+        del alive
+        if model == ffi.NULL:
+            text = ffi.string(reason).decode("utf-8", "replace")
+            raise UnsupportedError(f"the core can't take this tokenizer: {text}")
+        self.model: Any = ffi.gc(model, lib.sa_model_free)
+        self._encoder: Any = None
+        self._lock = threading.Lock()
+        _engines.add(self)
+
+    @property
+    def encoder(self) -> Any:
+        """This process's encoder."""
+        with self._lock:
+            if self._encoder is None:
+                encoder = lib.sa_encoder_new(self.model, self.cache_bytes)
+                if encoder == ffi.NULL:
+                    raise MemoryError("the core ran out of memory")
+                self._encoder = _gc_encoder(encoder, self.model)
+            return self._encoder
+
+    def forget_encoder(self) -> None:
+        """In a forked child: drop the parent's encoder without touching it."""
+        self._lock = threading.Lock()
+        if self._encoder is not None:
+            ffi.gc(self._encoder, None)
+            self._encoder = None
+
+    def encode(
+        self, batch: Batch, special: str, threads: int, *, ids: bool = True, hits: bool = False
+    ) -> Encoded:
+        """Ids of every row; `ids` and `hits` say what is wanted. Raises Hit under
+        special="error"."""
+        rows = Rows(batch)
+        offsets = np.zeros(batch.n_rows + 1, np.int64)
+        counted = np.zeros(len(self.plan.added_ids), np.int64)
+        options = ffi.new("sa_options *", {"special": SPECIAL[special], "threads": threads})
+        report = ffi.new("sa_report *")
+        output = _pool.take(batch.n_bytes) if ids else None
+        status = lib.sa_encode(
+            self.encoder,
+            rows.struct,
+            options,
+            ffi.NULL if output is None else ffi.from_buffer("uint32_t[]", output.ids),
+            ffi.from_buffer("int64_t[]", offsets),
+            ffi.from_buffer("int64_t[]", counted) if hits else ffi.NULL,
+            report,
+        )
+        if status == lib.SA_ERR_SPECIAL:
+            raise Hit(int(report.error_row), int(report.error_byte), int(report.error_added))
+        _check(status)
+        return Encoded(
+            None if output is None else output.finish(int(offsets[-1])),
+            offsets,
+            counted,
+            int(report.bytes),
+            int(report.pieces),
+            int(report.merge_steps),
+            int(report.cache_misses),
+        )
+
+    def find_special(self, special: str, text: bytes) -> list[tuple[int, int, int]]:
+        """(start, end, index of the added token) of every match in a text, in bytes."""
+        capacity = 64
+        source = ffi.from_buffer("uint8_t[]", text)
+        while True:
+            spans = np.zeros((capacity, 3), np.int64)
+            found = ffi.from_buffer("int64_t[]", spans)
+            mode = SPECIAL[special]
+            n = lib.sa_special_find(self.model, mode, source, len(text), found, capacity)
+            if n < 0:
+                raise MemoryError("the core ran out of memory")
+            if n <= capacity:
+                return [(int(a), int(b), int(c)) for a, b, c in spans[:n]]
+            capacity = int(n)
+
+    def bpe(self, piece: bytes) -> Sequence[int]:
+        """The ids of one piece, without the cache."""
+        ids = np.zeros(max(len(piece), 1), np.uint32)
+        source = ffi.from_buffer("uint8_t[]", piece)
+        target = ffi.from_buffer("uint32_t[]", ids)
+        n = lib.sa_bpe(self.model, source, len(piece), target, ffi.NULL)
+        if n < 0:
+            raise MemoryError("the core ran out of memory")
+        return [int(number) for number in ids[:n]]
+
+
+def _gc_encoder(encoder: Any, model: Any) -> Any:
+    """An owned encoder; the model must outlive it, so its destructor holds on to the model."""
+
+    def free(pointer: Any, model: Any = model) -> None:
+        lib.sa_encoder_free(pointer)
+
+    return ffi.gc(encoder, free)
+
+
+_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for engine in tuple(_engines):
+        engine.forget_encoder()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,5 @@
+"""Bounds on what a file may ask for, so that a hostile one can't claim the memory of the
+machine."""
+
+# Tables are as long as the highest id. The largest vocabularies in use have about 2^18 ids.
+MAX_ID = (1 << 22) - 1

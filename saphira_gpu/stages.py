@@ -1,0 +1,186 @@
+"""What each stage made of one text: to look at, and to compare with `reference.stages`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saphira_gpu._arrays import U64, Bools
+from saphira_gpu._resources import resource
+from saphira_gpu.batch import Batch
+from saphira_gpu.engines import cpu
+from saphira_gpu.loaders import _bytelevel
+from saphira_gpu.spec import AddedToken, Spec
+
+
+class Piece(NamedTuple):
+    """A pretoken: its text (U+FFFD where it isn't UTF-8), and where it is in bytes and in
+    characters.
+
+    Spans are half-open. A byte that is part of no character counts as one.
+    """
+
+    text: str
+    byte_span: tuple[int, int]
+    char_span: tuple[int, int]
+
+
+class Char(NamedTuple):
+    """A character, or a byte that is part of none: its bytes and the name of its tag
+    (superatom)."""
+
+    start: int
+    end: int
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of the text, and what the stages after `special` made of it.
+
+    start, end: bytes of the text. added: the added token that it is; it then has ids alone.
+    normalized: its bytes; what follows counts in them. chars and classes: of each character, the
+    tag and the name of the class it is remapped to. pieces: (start, end). symbols: each piece in
+    the byte alphabet. tokens: of each piece, likewise. ids: of all pieces.
+    """
+
+    start: int
+    end: int
+    added: AddedToken | None
+    normalized: bytes = b""
+    chars: Sequence[Char] = ()
+    classes: Sequence[str] = ()
+    pieces: Sequence[tuple[int, int]] = ()
+    symbols: Sequence[str] = ()
+    tokens: Sequence[Sequence[str]] = ()
+    ids: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """input: the text. segments: what stage `special` cut it into. ids: of the whole text."""
+
+    input: bytes
+    segments: Sequence[Segment]
+    ids: Sequence[int]
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [f"input    {self.input!r}", *map(_shown, self.segments), f"ids      {self.ids}"]
+        )
+
+
+def _shown(segment: Segment) -> str:
+    head = f"special  [{segment.start}, {segment.end})"
+    if segment.added is not None:
+        return f"{head} added token {segment.added.content!r} → {list(segment.ids)}"
+    tags = " ".join(char.tag for char in segment.chars)
+    return "\n".join(
+        [
+            f"{head} text",
+            f"  normalize  {segment.normalized!r}",
+            f"  classify   {tags}",
+            f"  remap      {' '.join(segment.classes)}",
+            f"  boundaries {' '.join(f'[{a}, {b})' for a, b in segment.pieces)}",
+            f"  bytemap    {' | '.join(segment.symbols)}",
+            f"  bpe        {' | '.join(' '.join(tokens) for tokens in segment.tokens)}",
+            f"  vocab      {' '.join(map(str, segment.ids))}",
+        ]
+    )
+
+
+def stages(engine: cpu.Engine, spec: Spec, text: bytes, special: str) -> Stages:
+    """Runs the core's stages one by one. `special` is not "error"."""
+    segments = []
+    ids: list[int] = []
+    done = 0
+    spans = [*engine.find_special(special, text), (len(text), len(text), -1)]
+    for start, end, index in spans:
+        if done < start:
+            segments.append(_segment(engine, spec, text[done:start], done))
+        if index >= 0:
+            added = spec.added[index]
+            segments.append(Segment(start, end, added, ids=[added.id]))
+        done = end
+    for segment in segments:
+        ids += segment.ids
+    return Stages(text, segments, ids)
+
+
+def _segment(engine: cpu.Engine, spec: Spec, text: bytes, at: int) -> Segment:
+    batch = Batch(np.frombuffer(text, np.uint8), np.array([0, len(text)], np.int64))
+    tags, starts = cpu.classify(batch)
+    names, row, class_names = _names(spec.pretok.scheme)
+    chars = [Char(a, b, names[tags[a]]) for a, b in _spans(starts, len(text))]
+    classes = [class_names[row[tags[char.start]]] for char in chars]
+    pieces = _spans(cpu.boundaries(spec.pretok.scheme, batch), len(text))
+    per_piece = [engine.bpe(text[a:b]) for a, b in pieces]
+    if spec.bpe.whole_piece_first:
+        known = {token: number for number, token in enumerate(spec.bpe.tokens) if token}
+        wholes = [known.get(text[a:b]) for a, b in pieces]
+        per_piece = [
+            ids if whole is None else [whole] for whole, ids in zip(wholes, per_piece, strict=True)
+        ]
+    return Segment(
+        start=at,
+        end=at + len(text),
+        added=None,
+        normalized=text,
+        chars=chars,
+        classes=classes,
+        pieces=pieces,
+        symbols=[_bytelevel.to_text(text[a:b]) for a, b in pieces],
+        tokens=[[_bytelevel.to_text(spec.bpe.tokens[i] or b"") for i in ids] for ids in per_piece],
+        ids=[number for ids in per_piece for number in ids],
+    )
+
+
+def pieces(engine: cpu.Engine, spec: Spec, text: bytes, special: str) -> list[Piece]:
+    """The pretokens of a text; an added token in it is a piece of its own."""
+    spans: list[tuple[int, int]] = []
+    char_starts: Bools = np.zeros(len(text) + 1, np.bool_)
+    done = 0
+    for start, end, index in [*engine.find_special(special, text), (len(text), len(text), -1)]:
+        for first, last in ((done, start), (start, end)):
+            if first == last:
+                continue
+            piece = text[first:last]
+            batch = Batch(np.frombuffer(piece, np.uint8), np.array([0, len(piece)], np.int64))
+            char_starts[first:last] = _bits(cpu.classify(batch)[1], len(piece))
+            if index >= 0 and first == start:
+                spans.append((first, last))
+            else:
+                found = _spans(cpu.boundaries(spec.pretok.scheme, batch), len(piece))
+                spans += [(first + a, first + b) for a, b in found]
+        done = end
+    before = np.concatenate(([0], np.cumsum(char_starts)))
+    return [
+        Piece(text[a:b].decode("utf-8", "replace"), (a, b), (int(before[a]), int(before[b])))
+        for a, b in spans
+    ]
+
+
+def _bits(bitmap: U64, n: int) -> Bools:
+    """bool[n] of a bitmap in little-endian 64-bit words."""
+    raw = bitmap.astype("<u8").view(np.uint8)
+    return np.unpackbits(raw, count=n, bitorder="little").view(np.bool_)
+
+
+def _spans(bitmap: U64, n: int) -> list[tuple[int, int]]:
+    """(start, end) of the stretches that start at the set bits and cover n bytes."""
+    starts = np.flatnonzero(_bits(bitmap, n)).tolist()
+    return list(zip(starts, [*starts[1:], n], strict=True)) if starts else []
+
+
+@cache
+def _names(scheme: str) -> tuple[list[str], list[int], list[str]]:
+    """(names of the tags, class of each tag, names of the classes) of a scheme."""
+    path = resource("tables/generated/schemes.json")
+    data: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    remap = next(entry["remap"] for entry in data["schemes"] if entry["name"] == scheme)
+    return data["superatoms"], data["remap"][remap], list(data["classes"])
