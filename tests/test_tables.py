@@ -476,29 +476,37 @@ def test_gpt2_is_scheme_0_with_the_references_pattern() -> None:
 
 # ---- the compiled core ----
 
+# Every array that the core publishes: its name, the header it is in and struct code of its values.
+LEVELS = {"index": "H", "leaf": "B", "ascii": "B", "byte": "B", "first": "I", "tag": "B"}
 COMPILED = {
-    "superatoms.h": ("index", "leaf", "ascii", "byte", "first", "tag"),
-    "scripts.h": ("index", "leaf", "ascii", "byte", "first", "tag"),
+    **{f"sa_superatom_{part}": ("superatoms.h", code) for part, code in LEVELS.items()},
+    **{f"sa_script_{part}": ("scripts.h", code) for part, code in LEVELS.items()},
+    "sa_superatom_atom": ("superatoms.h", "B"),
+    "sa_bytemap_symbol": ("bytemap.h", "H"),
+    "sa_bytemap_byte": ("bytemap.h", "h"),
+    "sa_remap_row": ("schemes.h", "B"),
+    "sa_scheme_remap": ("schemes.h", "B"),
 }
-WIDTHS = {"index": 2, "first": 4}
 
 
 @pytest.mark.parametrize("name", COMPILED)
-def test_compiled_tables(name: str) -> None:
-    core = pytest.importorskip("saphira_gpu._core")
-    alphabet = name.removesuffix("s.h")
-    published = 0
-    for part in COMPILED[name]:
-        size = core.ffi.new("int64_t *")
-        pointer = core.lib.sa_table(f"{alphabet}_{part}".encode(), size)
-        if pointer == core.ffi.NULL:
-            continue
-        published += 1
-        data = bytes(core.ffi.buffer(pointer, size[0]))
-        width = WIDTHS.get(part, 1)
-        values = memoryview(data).cast({1: "B", 2: "H", 4: "I"}[width]).tolist()
-        assert values == header(name)[f"sa_{alphabet}_{part}"]
-    assert published >= 2
+def test_core_was_compiled_with_these_tables(name: str) -> None:
+    from saphira_gpu._core import ffi, lib
+
+    file, code = COMPILED[name]
+    size = ffi.new("int64_t *")
+    pointer = lib.sa_table(name.encode(), size)
+    assert pointer != ffi.NULL
+    values = memoryview(bytes(ffi.buffer(pointer, size[0]))).cast(code).tolist()
+    assert values == header(file)[name]
+
+
+def test_core_names_the_schemes() -> None:
+    from saphira_gpu._core import ffi, lib
+
+    names = [ffi.string(lib.sa_scheme_name(i)).decode() for i in range(lib.sa_scheme_count())]
+    assert names == [scheme["name"] for scheme in schemes()["schemes"]]
+    assert lib.sa_table(b"sa_superatom", ffi.NULL) == ffi.NULL
 
 
 # ---- against the tables of the references, where they are at hand ----

@@ -83,6 +83,7 @@ def two_level(prefix: str, ids: Ids) -> list[str]:
     # The runs restate the pages, for a classifier that counts the thresholds up to a code point.
     return [
         f"#define {prefix.upper()}_LEAVES {len(leaves)}",
+        f"#define {prefix.upper()}_BMP_LEAVES {max(index[: 0x10000 // LEAF]) + 1}",
         f"#define {prefix.upper()}_RUNS {len(changes)}",
         "",
         array("uint16_t", f"{prefix}_index", index, "leaf of code point c at [c >> 6]"),

@@ -29,6 +29,7 @@ static const char *const sa_script_names[136] = {
 };
 
 #define SA_SCRIPT_LEAVES 337
+#define SA_SCRIPT_BMP_LEAVES 189
 #define SA_SCRIPT_RUNS 1489
 
 /* leaf of code point c at [c >> 6] */

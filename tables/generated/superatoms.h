@@ -27,6 +27,7 @@ static const uint8_t sa_superatom_atom[32] = {
 };
 
 #define SA_SUPERATOM_LEAVES 415
+#define SA_SUPERATOM_BMP_LEAVES 203
 #define SA_SUPERATOM_RUNS 3580
 
 /* leaf of code point c at [c >> 6] */
