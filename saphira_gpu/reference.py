@@ -70,6 +70,7 @@ def special(spec: Spec, text: bytes, mode: str = "plain") -> list[Segment]:
 
 def _cut(text: bytes, tokens: Sequence[AddedToken], mode: str) -> list[Segment]:
     """One pass: the leftmost match, the longest of those; the next search starts at its end."""
+    chars = classify(text)
     segments = []
     done = search = 0
     while True:
@@ -82,7 +83,8 @@ def _cut(text: bytes, tokens: Sequence[AddedToken], mode: str) -> list[Segment]:
         white = all(map(_is_white, classify(content)))
         if (mode == "plain" and not white) or (mode == "hf_plain" and token.special):
             continue
-        before, after = classify(text[:start]), classify(text[end:])
+        before = [char for char in chars if char.end <= start]
+        after = [char for char in chars if char.start >= end]
         if token.single_word and WORD_TAGS & {char.tag for char in before[-1:] + after[:1]}:
             continue
         if mode == "error" and not white:
@@ -93,7 +95,7 @@ def _cut(text: bytes, tokens: Sequence[AddedToken], mode: str) -> list[Segment]:
             start = max(start, done)
         if token.rstrip:
             for char in takewhile(_is_white, after):
-                end += char.end - char.start
+                end = char.end
         if done < start:
             segments.append(Segment(done, start, None))
         done = max(start, end)  # below the last `done` if rstrip took the start of this match too
@@ -171,7 +173,9 @@ def _tags() -> list[str]:
 
 def remap(spec: Spec, chars: Sequence[Char]) -> str:
     """The class of each character under the Spec's scheme, one letter a character."""
-    classes, _ = _scheme(spec)
+    if spec.pretok.scheme not in _SCHEMES:
+        raise UnsupportedError(f"the reference has no scheme {spec.pretok.scheme!r}")
+    classes, _ = _SCHEMES[spec.pretok.scheme]
     return "".join(classes.get(char.tag, "O") for char in chars)
 
 
@@ -183,7 +187,7 @@ def boundaries(
     At each position the first rule of the scheme that matches gives the piece, as the alternatives
     of a regular expression do.
     """
-    _, rules = _scheme(spec)
+    _, rules = _SCHEMES[spec.pretok.scheme]
     pieces = []
     at = 0
     while at < len(chars):
@@ -220,21 +224,11 @@ def _spaced(wanted: str) -> Rule:
     return rule
 
 
-def _white_before(text: bytes, classes: str, at: int) -> int:
-    r"""\s+(?!\S): white space up to the end, or all but the last before something else."""
-    end = _run(classes, at, "SW")
-    return end if end == len(classes) else max(at, end - 1)
-
-
 def _white(text: bytes, classes: str, at: int) -> int:
-    r"""\s+"""
-    return _run(classes, at, "SW")
-
-
-def _scheme(spec: Spec) -> tuple[dict[str, str], tuple[Rule, ...]]:
-    if spec.pretok.scheme not in _SCHEMES:
-        raise UnsupportedError(f"the reference has no scheme {spec.pretok.scheme!r}")
-    return _SCHEMES[spec.pretok.scheme]
+    r"""\s+(?!\S)|\s+: a run of white space, without its last character if more than that one comes
+    before something else."""
+    end = _run(classes, at, "SW")
+    return end if end == len(classes) or end - at < 2 else end - 1
 
 
 # Of each scheme: the superatoms that are Letter, Number, Space (U+0020) and other White space (the
@@ -243,12 +237,11 @@ _SCHEMES: dict[str, tuple[dict[str, str], tuple[Rule, ...]]] = {
     # 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
     "gpt2": (
         {
-            **dict.fromkeys(("Upper", "Lower", "LetterOther"), "L"),
-            **dict.fromkeys(("HanLetter", "HanURO", "KanaLetter"), "L"),
-            **dict.fromkeys(("NumWord", "NumOther", "HanNum"), "N"),
+            **{"Upper": "L", "Lower": "L", "LetterOther": "L", "HanLetter": "L", "HanURO": "L"},
+            **{"KanaLetter": "L", "NumWord": "N", "NumOther": "N", "HanNum": "N"},
             **{"Space": "S", "WsOther": "W", "Newline": "W"},
         },
-        (_contraction, _spaced("L"), _spaced("N"), _spaced("O"), _white_before, _white),
+        (_contraction, _spaced("L"), _spaced("N"), _spaced("O"), _white),
     )
 }
 
