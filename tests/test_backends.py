@@ -1,0 +1,290 @@
+"""The C core's tags and piece starts on every instruction set, through cffi.
+
+Expected results come from literals, from the shared case files (SAPHIRA_TEST_DATA), from Hugging
+Face `tokenizers`, and from `reference.py`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import oracles
+import pyarrow.parquet as pq
+import pytest
+from saphira_gpu._core import ffi, lib
+
+from saphira_gpu import reference
+
+ALPHABETS = (lib.SA_ALPHABET_SUPERATOMS, lib.SA_ALPHABET_SCRIPTS)
+SCHEMES = {
+    ffi.string(lib.sa_scheme_name(number)).decode(): number
+    for number in range(lib.sa_scheme_count())
+}
+# Names in the case files -> scheme.
+CASES = {"ByteLevel": "gpt2", "Regex/gpt2": "gpt2", "tiktoken/r50k": "gpt2"}
+
+
+def rows_of(texts: Sequence[bytes], bits: int = 64) -> tuple[object, bytes, np.ndarray]:
+    """The C struct of rows (with what it points to), their bytes and offsets."""
+    data = b"".join(texts)
+    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64 if bits == 64 else np.int32)
+    rows = ffi.new("sa_rows *")
+    keep = ffi.from_buffer(data)
+    rows.text = ffi.cast("const uint8_t *", keep)
+    rows.offsets = ffi.cast("const void *", offsets.ctypes.data)
+    rows.offset_bits = bits
+    rows.n_rows = len(texts)
+    return (rows, keep), data, offsets
+
+
+def bits_of(words: np.ndarray, n: int) -> np.ndarray:
+    """Positions of the set bits."""
+    flags = np.unpackbits(words.view(np.uint8), bitorder="little")
+    assert not flags[n:].any()
+    return np.flatnonzero(flags)
+
+
+def classify(
+    alphabet: int, texts: Sequence[bytes], bits: int = 64
+) -> tuple[np.ndarray, np.ndarray]:
+    """Tags (uint8, one a byte) and positions of the character starts (int64)."""
+    (rows, _keep), data, _offsets = rows_of(texts, bits)
+    tags = np.empty(len(data), np.uint8)
+    words = np.empty((len(data) + 63) // 64, np.uint64)
+    assert (
+        lib.sa_classify(
+            alphabet, rows, ffi.from_buffer("uint8_t[]", tags), ffi.from_buffer("uint64_t[]", words)
+        )
+        == 0
+    )
+    return tags, bits_of(words, len(data))
+
+
+def starts(scheme: str, texts: Sequence[bytes], bits: int = 64) -> np.ndarray:
+    """Positions of the piece starts in the joined texts, int64."""
+    (rows, _keep), data, _offsets = rows_of(texts, bits)
+    words = np.empty((len(data) + 63) // 64, np.uint64)
+    assert lib.sa_boundaries(SCHEMES[scheme], rows, ffi.from_buffer("uint64_t[]", words)) == 0
+    return bits_of(words, len(data))
+
+
+def split(scheme: str, texts: Sequence[bytes]) -> list[list[bytes]]:
+    """Pieces of each text."""
+    data = b"".join(texts)
+    at = starts(scheme, texts).tolist()
+    pieces = itertools.pairwise([*at, len(data)])
+    result: list[list[bytes]] = []
+    position = 0
+    for text in texts:
+        position += len(text)
+        own: list[bytes] = []
+        while sum(map(len, own)) < len(text):
+            start, end = next(pieces)
+            own.append(data[start:end])
+        assert b"".join(own) == text
+        result.append(own)
+    return result
+
+
+# ---- literals ----
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"", []),
+        (b"Hello world", [b"Hello", b" world"]),
+        (b"we'll 'll it's'", [b"we", b"'ll", b" '", b"ll", b" it", b"'s", b"'"]),
+        (b"'sx'rex''s", [b"'s", b"x", b"'re", b"x", b"''", b"s"]),
+        (b"a  b\n\n c", [b"a", b" ", b" b", b"\n\n", b" c"]),
+        ("a \u3000b".encode(), [b"a", b" ", "\u3000".encode(), b"b"]),
+        (b"\xe4\xb8A", [b"\xe4\xb8", b"A"]),  # a failed lead
+        (b"\xe4\xb8", [b"\xe4", b"\xb8"]),  # truncated: two lone bytes, a letter and a symbol
+        (b"\xf0\x9f\x98", [b"\xf0\x9f\x98"]),  # three lone bytes, all letters
+        (b" \xc0\xa0b", [b" ", b"\xc0\xa0", b"b"]),  # an overlong space is white, not the space
+        (b"\xc0\xa7s", [b"\xc0\xa7", b"s"]),  # an overlong apostrophe makes no contraction
+        (b"\xf0\x80\x80\xa0 x", [b"\xf0\x80\x80\xa0", b" x"]),  # white space of four bytes
+    ],
+)
+def test_pieces_by_hand(isa: str, text: bytes, expected: list[bytes]) -> None:
+    assert split("gpt2", [text]) == [expected]
+
+
+def test_every_place_in_a_block(isa: str) -> None:
+    """The same rows behind 0..130 bytes of another row."""
+    rows = [b"don't", b"", b"x  y", b"\xf0\x9f\x98\x80!", b"\xe3\x80\x80\xe3\x80\x80a", b"'", b"s"]
+    expected = split("gpt2", rows)
+    assert expected[2] == [b"x", b" ", b" y"]
+    for shift in range(131):
+        assert split("gpt2", [b"-" * shift, *rows])[1:] == expected
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_tags_by_hand(isa: str, bits: int) -> None:
+    text = "aA1 \n'/é中\u0301😀".encode() + b"\xff\xe4\xb8"
+    tags, chars = classify(lib.SA_ALPHABET_SUPERATOMS, [text], bits)
+    lone = [9, 9, 10]  # the symbols of FF (y with diaeresis), E4 (a with diaeresis), B8 (cedilla)
+    c = 0xFF
+    assert tags.tolist() == [9, 7, 6, 3, 2, 30, 31, 9, c, 25, c, c, 13, c, 10, c, c, c, *lone]
+    assert chars.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 9, 12, 14, 18, 19, 20]
+    scripts, _ = classify(lib.SA_ALPHABET_SCRIPTS, ["aж中 ".encode()], bits)
+    assert scripts.tolist() == [60, 28, c, 42, c, c, 0]
+
+
+def test_remap(isa: str) -> None:
+    table = np.arange(100, 132, dtype=np.uint8)
+    tags = np.array([*range(32), 0xFF] * 5, np.uint8)
+    out = np.empty_like(tags)
+    assert (
+        lib.sa_remap(
+            ffi.from_buffer("uint8_t[]", table),
+            ffi.from_buffer("uint8_t[]", tags),
+            len(tags),
+            ffi.from_buffer("uint8_t[]", out),
+        )
+        == 0
+    )
+    assert out.tolist() == [*range(100, 132), 0xFF] * 5
+
+
+def test_arguments_are_checked() -> None:
+    (rows, _keep), _data, _offsets = rows_of([b"x"])
+    out = np.zeros(1, np.uint64)
+    words = ffi.from_buffer("uint64_t[]", out)
+    assert lib.sa_boundaries(lib.sa_scheme_count(), rows, words) == lib.SA_ERR_ARGUMENT
+    assert lib.sa_boundaries(-1, rows, words) == lib.SA_ERR_ARGUMENT
+    assert lib.sa_classify(2, rows, ffi.new("uint8_t[1]"), words) == lib.SA_ERR_ARGUMENT
+    assert lib.sa_isa_select(lib.SA_ISA_COUNT) == lib.SA_ERR_ARGUMENT
+    assert lib.sa_scheme_name(lib.sa_scheme_count()) == ffi.NULL
+    assert lib.sa_table(b"no such table", ffi.NULL) == ffi.NULL
+
+
+def test_utf8_rows(isa: str) -> None:
+    good = [b"", b"a", "é中😀".encode(), b"\xf4\x8f\xbf\xbf", b"\xed\x9f\xbf", b"\x00" * 200]
+    bad = [b"\x80", b"\xc0\x80", b"\xe0\x9f\xbf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xf5"]
+    bad += [b"a" * 63 + b"\xc3", b"\xa9", b"\xf0\x9f\x98", "é".encode() * 40 + b"\xff"]
+    texts = [text for pair in zip(good * 2, bad, strict=False) for text in pair]
+    (rows, _keep), _data, _offsets = rows_of(texts)
+    out = np.empty(len(texts), np.uint8)
+    count = lib.sa_utf8_invalid(rows, ffi.from_buffer("uint8_t[]", out))
+    assert out.tolist() == [0, 1] * len(bad)
+    assert count == len(bad)
+
+
+# ---- the environment ----
+
+
+def run_python(code: str, isa: str) -> str:
+    environment = {**os.environ, "SAPHIRA_ISA": isa}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def test_environment_forces_an_instruction_set(isa: str) -> None:
+    code = (
+        "from saphira_gpu._core import ffi, lib\n"
+        "print(ffi.string(lib.sa_isa_name(lib.sa_isa_active())).decode())\n"
+        "assert lib.sa_isa_refused() == ffi.NULL"
+    )
+    assert run_python(code, isa) == isa
+
+
+@pytest.mark.parametrize("name", ["sse9", "AVX2", "neon"])
+def test_unknown_instruction_set_is_kept_for_the_error(name: str) -> None:
+    if name == "neon" and lib.sa_isa_available(lib.SA_ISA_NEON):
+        pytest.skip("this processor has NEON")
+    code = (
+        "from saphira_gpu._core import ffi, lib\nprint(ffi.string(lib.sa_isa_refused()).decode())"
+    )
+    assert run_python(code, name) == name
+
+
+# ---- against other implementations ----
+
+
+def test_byte_contract_cases(isa: str, test_data: Path) -> None:
+    cases = json.loads((test_data / "cases" / "byte_contract_cases.json").read_text())
+    texts = [bytes.fromhex(case["hex"]) for case in cases]
+    got = split("gpt2", texts)
+    assert [[piece.hex() for piece in pieces] for pieces in got] == [
+        case["expected_r50k_spans"] for case in cases
+    ]
+    invalid = [int(not case["valid_utf8"]) for case in cases]
+    (rows, _keep), _data, _offsets = rows_of(texts)
+    out = np.empty(len(texts), np.uint8)
+    lib.sa_utf8_invalid(rows, ffi.from_buffer("uint8_t[]", out))
+    assert out.tolist() == invalid
+
+
+def test_pretokenizer_cases(isa: str, test_data: Path) -> None:
+    texts: dict[str, list[bytes]] = {}
+    expected: dict[str, list[list[bytes]]] = {}
+    with (test_data / "cases" / "pretokenizer_cases.jsonl").open() as lines:
+        for line in lines:
+            case = json.loads(line)
+            name = case["pretokenizer"]
+            if CASES.get(name) in SCHEMES:
+                text = case["input"].encode()
+                texts.setdefault(name, []).append(text)
+                expected.setdefault(name, []).append(
+                    [text[start:end] for *_, start, end in case["expected"]]
+                )
+    assert set(texts) == set(CASES)
+    for name in CASES:
+        assert split(CASES[name], texts[name]) == expected[name], name
+
+
+def sample(folder: Path) -> Iterable[str]:
+    """The first documents of each corpus."""
+    for path in sorted((folder / "corpora").glob("*.parquet")):
+        table = pq.ParquetFile(path).read_row_group(0).column(0)
+        yield from (text.as_py() for text in table.slice(0, 40))
+
+
+def test_corpora_equal_hf(isa: str, test_data: Path) -> None:
+    texts = [text[:20000] for text in sample(test_data)]
+    encoded = [text.encode() for text in texts]
+    got = split("gpt2", encoded)
+    for text, raw, pieces in zip(texts, encoded, got, strict=True):
+        assert pieces == [raw[start:end] for start, end in oracles.hf_spans(text)]
+
+
+def test_random_text_equals_hf(isa: str) -> None:
+    texts = oracles.random_texts("backends", oracles.RULES, 400, 200)
+    texts += oracles.random_unicode("backends", 200, 100)
+    encoded = [text.encode() for text in texts]
+    for text, raw, pieces in zip(texts, encoded, split("gpt2", encoded), strict=True):
+        assert pieces == [raw[start:end] for start, end in oracles.hf_spans(text)], text
+
+
+def test_random_bytes_equal_the_reference(isa: str) -> None:
+    spec = oracles.small_spec()
+    texts = oracles.random_bytes("backends", 400, 60)
+    got = split("gpt2", texts)
+    for text, pieces in zip(texts, got, strict=True):
+        chars = reference.classify(text)
+        spans = reference.boundaries(spec, text, chars, reference.remap(spec, chars))
+        assert pieces == [text[start:end] for start, end in spans], text.hex()
+
+
+def test_instruction_sets_agree_on_the_corpora(test_data: Path) -> None:
+    texts = [text.encode() for text in sample(test_data)]
+    before = lib.sa_isa_active()
+    results = []
+    for number in range(lib.SA_ISA_COUNT):
+        if lib.sa_isa_select(number) == 0:
+            found = [starts(scheme, texts).tobytes() for scheme in SCHEMES]
+            for alphabet in ALPHABETS:
+                tags, chars = classify(alphabet, texts)
+                found += [tags.tobytes(), chars.tobytes()]
+            results.append(found)
+    lib.sa_isa_select(before)
+    assert all(found == results[0] for found in results)
