@@ -1,0 +1,64 @@
+"""The output columns: `input_ids` and `num_tokens` made from what encode_arrow returned."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from saphira_gpu.errors import InputError
+
+INPUT_IDS = "input_ids"
+NUM_TOKENS = "num_tokens"
+METADATA_KEY = b"saphira_gpu"
+
+
+def output_schema(kept: list[pa.Field], about: dict[str, Any]) -> pa.Schema:
+    """`input_ids: list<uint32>`, `num_tokens: int64` (as count_arrow gives it), then the kept
+    fields.
+
+    about: what made the ids (tokenizer, fingerprint, version, options), stored as JSON under the
+    schema metadata key `saphira_gpu`.
+    """
+    fields = [pa.field(INPUT_IDS, pa.list_(pa.uint32())), pa.field(NUM_TOKENS, pa.int64()), *kept]
+    return pa.schema(
+        fields, metadata={METADATA_KEY: json.dumps(about, ensure_ascii=False).encode()}
+    )
+
+
+def id_columns(ids: Any, eos: int | None) -> tuple[pa.ListArray, pa.Int64Array]:
+    """Ids and counts of a batch's rows; null rows are null in both.
+
+    ids: a pyarrow ListArray or LargeListArray of uint32. eos: an id appended to every row that is
+    not null, and counted.
+    Raises InputError where the ids outnumber what list offsets can address (2^31 - 1).
+    """
+    valid = ids.is_valid().to_numpy(zero_copy_only=False)
+    lengths = ids.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    values = ids.flatten().to_numpy(zero_copy_only=False)  # without what null rows may cover
+    if eos is not None:
+        lengths += valid
+        ends = np.cumsum(lengths)
+        is_text = np.ones(int(ends[-1]) if len(ends) else 0, np.bool_)
+        is_text[ends[valid] - 1] = False
+        longer = np.full(len(is_text), eos, np.uint32)
+        longer[is_text] = values
+        values = longer
+    if len(values) > 2**31 - 1:
+        raise InputError(f"{len(values)} ids in one row do not fit list<uint32>")
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:], dtype=np.int32)
+    mask = None if valid.all() else pa.array(~valid)
+    lists = pa.ListArray.from_arrays(pa.array(offsets), pa.array(values, pa.uint32()), mask=mask)
+    counts = pa.array(lengths, pa.int64(), mask=None if mask is None else ~valid)
+    return lists, counts
+
+
+def read_about(schema: pa.Schema) -> dict[str, Any]:
+    """What output_schema stored, or an empty dict for a file of another origin."""
+    raw = (schema.metadata or {}).get(METADATA_KEY)
+    try:
+        about = json.loads(raw) if raw else {}
+    except ValueError:
+        return {}
+    return about if isinstance(about, dict) else {}

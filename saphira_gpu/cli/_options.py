@@ -1,0 +1,59 @@
+"""Options that several commands share."""
+
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Special(StrEnum):
+    """What an added token in the text becomes."""
+
+    PLAIN = "plain"
+    PARSE = "parse"
+    HF_PLAIN = "hf_plain"
+    ERROR = "error"
+
+
+class Invalid(StrEnum):
+    """What becomes of a row that is not UTF-8."""
+
+    CONTRACT = "contract"
+    REPLACE = "replace"
+    ERROR = "error"
+    NULL = "null"
+
+
+TokenizerOption = Annotated[
+    str,
+    typer.Option(
+        "--tokenizer",
+        "-t",
+        metavar="NAME",
+        help="Embedded name, or a tokenizer.json, *.tiktoken file or folder.",
+    ),
+]
+SpecialOption = Annotated[
+    Special,
+    typer.Option(
+        help="Added tokens in the text: plain leaves them text, parse makes them ids as HF does by "
+        "default, hf_plain is HF's encode_special_tokens=True, error stops.",
+    ),
+]
+InvalidOption = Annotated[
+    Invalid,
+    typer.Option(
+        help="Rows that are not UTF-8: contract encodes their bytes, replace puts U+FFFD for bad "
+        "ones, error stops, null makes the row null.",
+    ),
+]
+TextArgument = Annotated[str, typer.Argument(metavar="TEXT|-", help="The text, or - for stdin.")]
+
+
+def text_bytes(text: str) -> bytes:
+    """The bytes of an argument as the shell passed them (UTF-8 or not); `-` reads stdin to its
+    end."""
+    if text == "-":
+        return sys.stdin.buffer.read()
+    return text.encode("utf-8", "surrogateescape")

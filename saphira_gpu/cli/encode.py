@@ -1,0 +1,31 @@
+"""`saphira-gpu encode`: the ids of one text."""
+
+from typing import Annotated
+
+import typer
+
+from saphira_gpu.cli._options import (
+    Invalid,
+    InvalidOption,
+    Special,
+    SpecialOption,
+    TextArgument,
+    TokenizerOption,
+    text_bytes,
+)
+
+
+def encode(
+    text: TextArgument,
+    tokenizer: TokenizerOption = "gpt2",
+    special: SpecialOption = Special.PLAIN,
+    invalid: InvalidOption = Invalid.CONTRACT,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
+) -> None:
+    """Print the ids of a text, which is taken byte for byte (a final newline of stdin included)."""
+    from saphira_gpu import Tokenizer
+
+    model = Tokenizer.load(tokenizer)
+    ids = model.encode(text_bytes(text), special=special.value, invalid=invalid.value)
+    listed = list(map(str, ids.tolist()))
+    typer.echo(f"[{', '.join(listed)}]" if as_json else " ".join(listed))
