@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,9 @@ def load(profile: str | None = None) -> Schemes:
         table = dict(table)
         if table.pop("profile") not in data["profiles"]:
             raise SchemeError(f"scheme {table['name']}: unknown profile")
+        keys = {field.name for field in fields(Scheme)}
+        if set(table) != keys:
+            raise SchemeError(f"scheme {table['name']}: its keys are not {sorted(keys)}")
         scheme = Scheme(**table)
         if scheme.remap not in {remap.name for remap in remaps}:
             raise SchemeError(f"scheme {scheme.name}: no remap row {scheme.remap!r}")
@@ -76,7 +79,9 @@ def _remap(name: str, table: dict[str, Any], classes: list[str]) -> Remap:
     """A row as schemes.toml has it, checked; `resolve` spreads rows by atom over the superatoms."""
     table = dict(table)
     doc, by, rest = table.pop("doc"), table.pop("by"), table.pop("rest")
-    members = {"atom": atoms.NAMES, "superatom": superatoms.NAMES}[by]
+    if by not in ("atom", "superatom"):
+        raise SchemeError(f"remap {name}: by = {by!r} is neither 'atom' nor 'superatom'")
+    members = atoms.NAMES if by == "atom" else superatoms.NAMES
     row = [classes.index(rest)] * len(members)
     seen: set[str] = set()
     for class_name, names in table.items():
