@@ -22,6 +22,8 @@ static sa_alphabet alphabets[2];
 static sa_scheme schemes[SA_SCHEME_COUNT];
 
 _Static_assert(SA_SCRIPT_LEAVES <= SA_SUPERATOM_LEAVES, "storage is sized for the superatoms");
+_Static_assert(EXTRA_LEAVES + SA_SUPERATOM_BMP_LEAVES <= 256 && EXTRA_LEAVES + SA_SCRIPT_BMP_LEAVES <= 256,
+               "leaves of the 16-bit plane are numbered in a byte");
 
 /* Overlong forms have the class of their value, but they are not the bytes that rules compare. */
 static uint8_t overlong(int alphabet, uint8_t tag) {
