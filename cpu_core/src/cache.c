@@ -3,51 +3,150 @@
 
 #include <stdlib.h>
 
-#define SMALLEST (64 << 10)
-#define ARENA_MAX (64 << 20)
+#define HOT_MAX (2 << 20)     /* bytes of a hot table: with more, hits come from farther away than they are worth */
+#define FIRST_BITS 12         /* tables start with this many entries */
+#define LOAD(bits) (((int64_t)1 << (bits)) / 8 * 5)
 
-static uint32_t log2_floor(uint64_t x) { return 63 - (uint32_t)__builtin_clzll(x | 1); }
+static uint32_t log2_floor(int64_t x) { return x < 2 ? 0 : 63 - (uint32_t)__builtin_clzll((uint64_t)x); }
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static void *zeroed(size_t bytes) {
+  void *memory = NULL;
+  if (posix_memalign(&memory, 64, bytes)) return NULL;
+  return memset(memory, 0, bytes);
+}
+
+/* ---- open addressing ---- */
+
+void sa_table16_add(sa_table16 *t, uint64_t low, uint64_t high, uint64_t value) {
+  const uint64_t mask = ((uint64_t)1 << t->bits) - 1;
+  uint64_t slot = sa_hash16(low, high) >> (64 - t->bits);
+  while (t->entries[slot].value) slot = (slot + 1) & mask;
+  t->entries[slot] = (sa_entry16){low, high, value, 0};
+  t->used++;
+}
+
+sa_table16 sa_table16_new(int64_t n) {
+  sa_table16 t = {NULL, 6, 6, 0};
+  while ((int64_t)1 << t.bits < 2 * n) t.bits++;
+  t.max_bits = t.bits;
+  t.entries = zeroed(sizeof *t.entries << t.bits);
+  return t;
+}
+
+static int grow16(sa_table16 *t) {
+  sa_table16 bigger = {zeroed(sizeof *t->entries << (t->bits + 1)), t->bits + 1, t->max_bits, 0};
+  if (!bigger.entries) return 0;
+  for (int64_t i = 0; i < (int64_t)1 << t->bits; i++) {
+    const sa_entry16 *e = &t->entries[i];
+    if (e->value) sa_table16_add(&bigger, e->low, e->high, e->value);
+  }
+  free(t->entries);
+  *t = bigger;
+  return 1;
+}
+
+static void add_long(sa_table_long *t, sa_entry_long entry) {
+  const uint64_t mask = ((uint64_t)1 << t->bits) - 1;
+  uint64_t slot = entry.hash >> (64 - t->bits);
+  while (t->entries[slot].value) slot = (slot + 1) & mask;
+  t->entries[slot] = entry;
+  t->used++;
+}
+
+static int grow_long(sa_table_long *t) {
+  sa_table_long bigger = {zeroed(sizeof *t->entries << (t->bits + 1)), t->bits + 1, t->max_bits, 0};
+  if (!bigger.entries) return 0;
+  for (int64_t i = 0; i < (int64_t)1 << t->bits; i++)
+    if (t->entries[i].value) add_long(&bigger, t->entries[i]);
+  free(t->entries);
+  *t = bigger;
+  return 1;
+}
+
+/* ---- the cache ---- */
 
 int sa_cache_init(sa_cache *c, int64_t bytes) {
   memset(c, 0, sizeof *c);
-  /* A quarter each for the tables and, split, for the two lists; the spill list also serves without a cache. */
-  const int64_t quarter = bytes / 4;
-  int64_t spill = bytes >= SMALLEST ? quarter / 2 / 4 : 0;
-  if (spill > ARENA_MAX) spill = ARENA_MAX;
-  c->spill_capacity = (uint32_t)spill + 2 * SA_CHUNK_BYTES;
+  c->on = bytes >= SA_CACHE_SMALLEST;
+  /* a quarter for the table behind the hot ones, a quarter for spilled ids, an eighth for all else */
+  c->spill_max = c->on ? bytes / 4 / (int64_t)sizeof *c->spill : 0;
+  if (c->spill_max < 2 * SA_CHUNK_BYTES) c->spill_max = 2 * SA_CHUNK_BYTES;
+  if (c->spill_max > UINT32_MAX) c->spill_max = UINT32_MAX;
+  c->spill_capacity = 2 * SA_CHUNK_BYTES;
   c->spill = malloc((size_t)c->spill_capacity * sizeof *c->spill);
   if (!c->spill) return 0;
-  if (bytes < SMALLEST) return 1;
-  c->bits8 = log2_floor((uint64_t)quarter / sizeof(sa_entry8));
-  c->bits16 = log2_floor((uint64_t)quarter / sizeof(sa_entry16));
-  c->bits_long = log2_floor((uint64_t)quarter / sizeof(sa_entry_long));
-  c->arena_capacity = (uint32_t)(quarter / 2 < ARENA_MAX ? quarter / 2 : ARENA_MAX);
-  const size_t bytes8 = sizeof(sa_entry8) << c->bits8, bytes16 = sizeof(sa_entry16) << c->bits16;
-  const size_t bytes_long = sizeof(sa_entry_long) << c->bits_long;
-  c->memory_bytes = (int64_t)(bytes8 + bytes16 + bytes_long);
-  if (posix_memalign(&c->memory, 64, (size_t)c->memory_bytes)) return c->memory = NULL, 0;
-  c->short8 = c->memory;
-  c->short16 = (sa_entry16 *)((uint8_t *)c->memory + bytes8);
-  c->longer = (sa_entry_long *)((uint8_t *)c->memory + bytes8 + bytes16);
-  c->arena = malloc(c->arena_capacity);
-  memset(c->memory, 0, (size_t)c->memory_bytes);
-  return c->arena != NULL;
+  if (!c->on) return 1;
+  const int64_t hot = smaller(bytes / 8, HOT_MAX);
+  c->hot8_bits = log2_floor(hot / (int64_t)sizeof(sa_entry8));
+  c->hot16_bits = log2_floor(hot / (int64_t)sizeof(sa_entry16));
+  c->back.max_bits = log2_floor(bytes / 4 / (int64_t)sizeof(sa_entry16));
+  c->longer.max_bits = log2_floor(bytes / 8 / (int64_t)sizeof(sa_entry_long));
+  c->back.bits = (uint32_t)smaller(FIRST_BITS, c->back.max_bits);
+  c->longer.bits = (uint32_t)smaller(FIRST_BITS, c->longer.max_bits);
+  c->arena_max = smaller(bytes / 8, UINT32_MAX);
+  c->arena_capacity = smaller(c->arena_max, 64 << 10);
+  c->hot8 = zeroed(sizeof *c->hot8 << c->hot8_bits);
+  c->hot16 = zeroed(sizeof *c->hot16 << c->hot16_bits);
+  c->back.entries = zeroed(sizeof *c->back.entries << c->back.bits);
+  c->longer.entries = zeroed(sizeof *c->longer.entries << c->longer.bits);
+  c->arena = malloc((size_t)c->arena_capacity);
+  return c->hot8 && c->hot16 && c->back.entries && c->longer.entries && c->arena;
 }
 
-void sa_cache_room(sa_cache *c) {
-  if (c->spill_used + SA_CHUNK_BYTES + SA_CACHE_LONGEST <= c->spill_capacity &&
-      (!c->memory || c->arena_used + SA_CHUNK_BYTES + SA_CACHE_LONGEST <= c->arena_capacity))
-    return;
-  if (!c->memory) {
-    c->spill_used = 0;
-    return;
-  }
-  memset(c->memory, 0, (size_t)c->memory_bytes);
+static void empty(sa_cache *c) {
   c->spill_used = 0;
-  c->arena_used = 0;
+  if (!c->on) return;
+  memset(c->hot8, 0, sizeof *c->hot8 << c->hot8_bits);
+  memset(c->hot16, 0, sizeof *c->hot16 << c->hot16_bits);
+  memset(c->back.entries, 0, sizeof *c->back.entries << c->back.bits);
+  memset(c->longer.entries, 0, sizeof *c->longer.entries << c->longer.bits);
+  c->back.used = c->longer.used = c->arena_used = 0;
+}
+
+/* Doubles a list of items of `size` bytes until `need` fit; 0 where the bound or the memory forbids it. */
+static int grow_list(void **list, int64_t *capacity, int64_t need, int64_t max, size_t size) {
+  int64_t wanted = *capacity;
+  while (wanted < need) wanted *= 2;
+  wanted = smaller(wanted, max);
+  if (wanted < need) return 0;
+  void *grown = realloc(*list, (size_t)wanted * size);
+  if (!grown) return 0;
+  *list = grown;
+  *capacity = wanted;
+  return 1;
+}
+
+int sa_cache_room(sa_cache *c) {
+  const int64_t ids = c->spill_used + SA_CHUNK_BYTES + SA_CACHE_LONGEST;
+  int full = ids > c->spill_capacity &&
+             !grow_list((void **)&c->spill, &c->spill_capacity, ids, c->spill_max, sizeof *c->spill);
+  if (c->on) {
+    if (c->back.used > LOAD(c->back.bits)) full |= c->back.bits == c->back.max_bits || !grow16(&c->back);
+    if (c->longer.used > LOAD(c->longer.bits))
+      full |= c->longer.bits == c->longer.max_bits || !grow_long(&c->longer);
+    const int64_t bytes = c->arena_used + SA_CACHE_LONGEST;
+    if (bytes > c->arena_capacity)
+      full |= !grow_list((void **)&c->arena, &c->arena_capacity, bytes, c->arena_max, 1);
+  }
+  if (full) empty(c);
+  return c->spill_used + SA_CHUNK_BYTES + SA_CACHE_LONGEST <= c->spill_capacity;
+}
+
+void sa_cache_put(sa_cache *c, uint64_t low, uint64_t high, uint64_t value) {
+  /* in mid-chunk the load may pass the mark where the next look grows the table, but never fill it */
+  if (c->back.used < ((int64_t)1 << c->back.bits) / 8 * 7) sa_table16_add(&c->back, low, high, value);
+}
+
+void sa_cache_put_long(sa_cache *c, uint64_t hash, const uint8_t *piece, uint32_t n, uint64_t value) {
+  if (c->longer.used >= ((int64_t)1 << c->longer.bits) / 8 * 7 || c->arena_used + n > c->arena_capacity) return;
+  memcpy(c->arena + c->arena_used, piece, n);
+  add_long(&c->longer, (sa_entry_long){hash, value, (uint32_t)c->arena_used, n, 0});
+  c->arena_used += n;
 }
 
 void sa_cache_release(sa_cache *c) {
-  free(c->memory), free(c->arena), free(c->spill);
+  free(c->hot8), free(c->hot16), free(c->back.entries), free(c->longer.entries);
+  free(c->arena), free(c->spill);
   memset(c, 0, sizeof *c);
 }

@@ -1,13 +1,16 @@
 /* The pretoken → ids cache of one thread. It holds what it holds by luck; ids never depend on it.
  *
- * Three tables by the piece's length: up to 7 bytes (16-byte entries, two to a set), up to 15 (32-byte
- * entries, two to a set), longer (hash, and the bytes in an arena, compared in full). A value is a word:
+ * Pieces of up to 15 bytes are their own keys (kernels/shared/hash.h). Two small hot tables, of two-way sets,
+ * answer most look-ups out of the near caches: one for keys of a word (16-byte entries), one for two words
+ * (32-byte entries). Behind them stands one table that loses nothing until it is full (linear probing), and one
+ * for longer pieces, whose bytes are kept and compared in full. A value is a word:
  *
  *   bits 0..59   three ids of 20 bits             count 1..3
  *   bits 60..61  count
  *   or, count 0: bits 0..31 where the ids are in the spill list, bits 32..59 how many
  *
- * When a list is full the cache is emptied, at the start of a chunk, so that values stay good within one.
+ * Tables grow with what is put in them, up to the bound. When one is full all of the cache is emptied, at the
+ * start of a chunk, so that values stay good within one.
  */
 #ifndef SA_CACHE_H
 #define SA_CACHE_H
@@ -18,31 +21,49 @@
 #include "hash.h"
 
 #define SA_CACHE_LONGEST 255          /* bytes of the longest piece kept */
-#define SA_CHUNK_BYTES 8192           /* text between two looks at the lists' room */
+#define SA_CHUNK_BYTES 8192           /* text between two looks at the room left */
 
 typedef struct sa_entry8 { uint64_t key, value; } sa_entry8;
 typedef struct sa_entry16 { uint64_t low, high, value, unused; } sa_entry16;
 typedef struct sa_entry_long { uint64_t hash, value; uint32_t at, length; uint64_t unused; } sa_entry_long;
 
+/* An open-addressing table of 1 << bits entries. */
+typedef struct sa_table16 {
+  sa_entry16 *entries;
+  uint32_t bits, max_bits;
+  int64_t used;
+} sa_table16;
+
+typedef struct sa_table_long {
+  sa_entry_long *entries;
+  uint32_t bits, max_bits;
+  int64_t used;
+} sa_table_long;
+
 typedef struct sa_cache {
-  void *memory;               /* the tables, one block; NULL: no cache */
-  int64_t memory_bytes;
-  sa_entry8 *short8;          /* 1 << bits8 entries */
-  sa_entry16 *short16;
-  sa_entry_long *longer;
-  uint32_t bits8, bits16, bits_long;
+  int on;                     /* 0: no table, only the spill list is used */
+  sa_entry8 *hot8;            /* 1 << hot8_bits entries, in sets of two */
+  sa_entry16 *hot16;
+  uint32_t hot8_bits, hot16_bits;
+  sa_table16 back;
+  sa_table_long longer;
   uint8_t *arena;             /* bytes of longer pieces */
-  uint32_t arena_used, arena_capacity;
+  int64_t arena_used, arena_capacity, arena_max;
   uint32_t *spill;            /* ids of values of more than three */
-  uint32_t spill_used, spill_capacity;
+  int64_t spill_used, spill_capacity, spill_max;
 } sa_cache;
 
-/* bytes bounds tables and lists together; below 64 KiB there is no table. 0: out of memory. */
+/* bytes bounds tables and lists together; below SA_CACHE_SMALLEST there is no table. 0: out of memory. */
+#define SA_CACHE_SMALLEST (64 << 10)
 int sa_cache_init(sa_cache *cache, int64_t bytes);
 void sa_cache_release(sa_cache *cache);
 
-/* Makes room for one chunk's worth in the lists, emptying the cache if need be. */
-void sa_cache_room(sa_cache *cache);
+/* Makes room for a chunk's worth of values, growing or emptying the cache. 0: out of memory. */
+int sa_cache_room(sa_cache *cache);
+
+/* Puts a piece in the tables behind; what finds no room is left out. */
+void sa_cache_put(sa_cache *cache, uint64_t low, uint64_t high, uint64_t value);
+void sa_cache_put_long(sa_cache *cache, uint64_t hash, const uint8_t *piece, uint32_t n, uint64_t value);
 
 static inline uint64_t sa_value(const uint32_t *ids, int64_t n) { /* 1 <= n <= 3 */
   return ids[0] | (n > 1 ? (uint64_t)ids[1] << 20 : 0) | (n > 2 ? (uint64_t)ids[2] << 40 : 0) |
@@ -54,31 +75,53 @@ static inline uint32_t sa_value_count(uint64_t value) { return (uint32_t)(value 
 /* A value for n ids, spilled if they are many. The chunk's room covers it. */
 static inline uint64_t sa_cache_value(sa_cache *c, const uint32_t *ids, int64_t n) {
   if (n <= 3) return sa_value(ids, n);
-  const uint64_t at = c->spill_used;
+  const uint64_t at = (uint64_t)c->spill_used;
   memcpy(c->spill + at, ids, (size_t)n * sizeof *ids);
-  c->spill_used += (uint32_t)n;
+  c->spill_used += n;
   return (uint64_t)n << 32 | at;
 }
 
-/* The set of two that a hash falls in. */
-static inline sa_entry8 *sa_set8(const sa_cache *c, uint64_t hash) {
-  return c->short8 + (hash >> (64 - c->bits8) & ~(uint64_t)1);
+/* The hot set of two that a hash falls in. */
+static inline sa_entry8 *sa_hot8(const sa_cache *c, uint64_t hash) {
+  return c->hot8 + (hash >> (64 - c->hot8_bits) & ~(uint64_t)1);
 }
-static inline sa_entry16 *sa_set16(const sa_cache *c, uint64_t hash) {
-  return c->short16 + (hash >> (64 - c->bits16) & ~(uint64_t)1);
-}
-static inline sa_entry_long *sa_slot_long(const sa_cache *c, uint64_t hash) {
-  return c->longer + (hash >> (64 - c->bits_long));
+static inline sa_entry16 *sa_hot16(const sa_cache *c, uint64_t hash) {
+  return c->hot16 + (hash >> (64 - c->hot16_bits) & ~(uint64_t)1);
 }
 
-/* New entries go first in their set and push the older one back, out if it was second. */
-static inline void sa_put8(sa_entry8 *set, uint64_t key, uint64_t value) {
+/* A new entry goes first in its set and pushes the older ones back, one of them out. */
+static inline void sa_hot8_put(sa_entry8 *set, uint64_t key, uint64_t value) {
   set[1] = set[0];
   set[0].key = key, set[0].value = value;
 }
-static inline void sa_put16(sa_entry16 *set, uint64_t low, uint64_t high, uint64_t value) {
+static inline void sa_hot16_put(sa_entry16 *set, uint64_t low, uint64_t high, uint64_t value) {
   set[1] = set[0];
   set[0].low = low, set[0].high = high, set[0].value = value;
 }
+
+/* The value of a key (high = 0 for a key of one word), 0 if it is not there. No key is all zeros. */
+static inline uint64_t sa_table16_find(const sa_table16 *t, uint64_t low, uint64_t high) {
+  const uint64_t mask = ((uint64_t)1 << t->bits) - 1;
+  for (uint64_t slot = sa_hash16(low, high) >> (64 - t->bits);; slot = (slot + 1) & mask) {
+    const sa_entry16 *e = &t->entries[slot];
+    if (e->low == low && e->high == high) return e->value;
+    if (!e->value) return 0;
+  }
+}
+
+static inline uint64_t sa_cache_find_long(const sa_cache *c, uint64_t hash, const uint8_t *piece, uint32_t n) {
+  const sa_table_long *t = &c->longer;
+  const uint64_t mask = ((uint64_t)1 << t->bits) - 1;
+  for (uint64_t slot = hash >> (64 - t->bits);; slot = (slot + 1) & mask) {
+    const sa_entry_long *e = &t->entries[slot];
+    if (!e->value) return 0;
+    if (e->hash == hash && e->length == n && memcmp(c->arena + e->at, piece, n) == 0) return e->value;
+  }
+}
+
+/* A table with room for n entries at half load, zeroed; entries is NULL when out of memory. */
+sa_table16 sa_table16_new(int64_t n);
+/* Adds a key that is not there. The table has a free slot left. */
+void sa_table16_add(sa_table16 *t, uint64_t low, uint64_t high, uint64_t value);
 
 #endif

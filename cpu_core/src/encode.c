@@ -42,14 +42,15 @@ static inline uint64_t load_upto8(const uint8_t *p, int64_t n) {
   return load64(bytes);
 }
 
-/* The ids of a piece by vocab, else bpe. *ids points to them until the next call. -1: out of memory. */
+/* The ids of a piece by bpe, or by vocab if it is too long for the model's table of pieces. *ids points to them
+ * until the next call. -1: out of memory. */
 static int64_t encode_piece(sa_context *c, const uint8_t *piece, int64_t n, const uint32_t **ids,
                             uint32_t *single) {
   const sa_model *m = c->model;
-  if (n <= m->bpe.longest) {
-    const uint32_t id = sa_vocab_find(&m->vocab, piece, n, sa_vocab_hash(piece, n));
-    if (id != SA_NO_ID && m->whole[id]) {
-      *single = id;
+  c->misses++;
+  if (n > SA_KEY16_BYTES && n <= m->bpe.longest) {
+    *single = sa_vocab_find(&m->vocab, piece, n, sa_vocab_hash(piece, n));
+    if (*single != SA_NO_ID && m->whole[*single]) {
       *ids = single;
       return 1;
     }
@@ -59,100 +60,98 @@ static int64_t encode_piece(sa_context *c, const uint8_t *piece, int64_t n, cons
   return count;
 }
 
-/* A piece's value, computed and put in its slot. 0: out of memory. */
+/* The value of a piece that the hot tables do not have, found or computed, and put in them. 0: out of memory. */
 static uint64_t resolve(sa_context *c, const uint8_t *piece, int64_t n, const uint8_t *end) {
   sa_cache *cache = &c->cache;
   const int room = end - piece >= 16;
-  uint64_t low = 0, high = 0, hash = 0;
-  sa_entry8 *set8 = NULL;
-  sa_entry16 *set16 = NULL;
-  sa_entry_long *slot = NULL;
-  if (!cache->memory) {
-  } else if (n <= SA_KEY8_BYTES) {
+  uint64_t low = 0, high = 0, hash = 0, value = 0;
+  if (n <= SA_KEY8_BYTES) {
     low = sa_key8(room ? load64(piece) : load_upto8(piece, n), (uint32_t)n);
-    set8 = sa_set8(cache, sa_hash8(low));
-    for (int way = 0; way < 2; way++)
-      if (set8[way].key == low) return set8[way].value;
   } else if (n <= SA_KEY16_BYTES) {
     low = load64(piece);
     high = sa_key16_high(room ? load64(piece + 8) : load_upto8(piece + 8, n - 8), (uint32_t)n);
-    set16 = sa_set16(cache, sa_hash16(low, high));
-    for (int way = 0; way < 2; way++)
-      if (set16[way].low == low && set16[way].high == high) return set16[way].value;
-  } else if (n <= SA_CACHE_LONGEST) {
+  } else if (n <= SA_CACHE_LONGEST && cache->on) {
     hash = sa_hash_bytes(piece, (u64)n);
-    slot = sa_slot_long(cache, hash);
-    if (slot->hash == hash && slot->length == n && memcmp(cache->arena + slot->at, piece, (size_t)n) == 0)
-      return slot->value;
+    value = sa_cache_find_long(cache, hash, piece, (uint32_t)n);
+    if (value) return value;
   }
-  c->misses++;
-  uint32_t single;
-  const uint32_t *ids;
-  const int64_t count = encode_piece(c, piece, n, &ids, &single);
-  if (count < 0) return 0;
-  const uint64_t value = sa_cache_value(cache, ids, count);
-  if (set8) sa_put8(set8, low, value);
-  else if (set16) sa_put16(set16, low, high, value);
-  else if (slot) {
-    memcpy(cache->arena + cache->arena_used, piece, (size_t)n);
-    *slot = (sa_entry_long){hash, value, cache->arena_used, (uint32_t)n, 0};
-    cache->arena_used += (uint32_t)n;
+  if (n <= SA_KEY16_BYTES) {
+    value = sa_table16_find(&c->model->pieces, low, high);
+    if (!value && cache->on) value = sa_table16_find(&cache->back, low, high);
   }
+  if (!value) {
+    uint32_t single;
+    const uint32_t *ids;
+    const int64_t count = encode_piece(c, piece, n, &ids, &single);
+    if (count < 0) return 0;
+    value = sa_cache_value(cache, ids, count);
+    if (!cache->on) return value;
+    if (n <= SA_KEY16_BYTES) sa_cache_put(cache, low, high, value);
+    else if (n <= SA_CACHE_LONGEST) sa_cache_put_long(cache, hash, piece, (uint32_t)n, value);
+  }
+  if (!cache->on) return value;
+  if (n <= SA_KEY8_BYTES) sa_hot8_put(sa_hot8(cache, sa_hash8(low)), low, value);
+  else if (n <= SA_KEY16_BYTES) sa_hot16_put(sa_hot16(cache, sa_hash16(low, high)), low, high, value);
   return value;
 }
 
-/* Looks up pieces [0, n) of a chunk: text + starts[i], length starts[i+1] - starts[i]. Hits fill values; the
- * others are listed in missed. In groups: first keys, hashes and prefetches, then the probes. */
+static inline uint64_t ones_if(int condition) { return -(uint64_t)condition; }
+
+/* Looks up pieces [0, n) of a chunk, text + starts[i] of length starts[i+1] - starts[i], in the hot tables. Hits
+ * fill values; the others are listed in missed. No branch depends on a piece: lengths and hits are as good as
+ * random to a branch predictor. In groups: indices by length, then keys, hashes and prefetches, then probes. */
 #define GROUP 64
 
 static int64_t probe(sa_context *c, const uint8_t *text, int64_t n, const uint8_t *end) {
   const sa_cache *cache = &c->cache;
-  int64_t misses = 0;
-  if (!cache->memory) {
-    for (int64_t i = 0; i < n; i++) c->missed[i] = (uint32_t)i;
-    return n;
-  }
   const uint32_t *starts = c->starts;
-  for (int64_t base = 0; base < n; base += GROUP) {
-    uint64_t low[GROUP], high[GROUP];
-    const void *set[GROUP];
-    const int64_t count = n - base < GROUP ? n - base : GROUP;
-    const int64_t last = base + count;
-    const int safe = text + starts[last - 1] + 16 <= end;
-    for (int64_t k = 0; k < count; k++) {
-      const uint8_t *piece = text + starts[base + k];
-      const uint32_t length = starts[base + k + 1] - starts[base + k];
-      if (length <= SA_KEY8_BYTES) {
-        low[k] = sa_key8(safe ? load64(piece) : load_upto8(piece, length), length);
-        set[k] = sa_set8(cache, sa_hash8(low[k]));
-      } else if (length <= SA_KEY16_BYTES) {
-        low[k] = load64(piece);
-        high[k] = sa_key16_high(safe ? load64(piece + 8) : load_upto8(piece + 8, length - 8), length);
-        set[k] = sa_set16(cache, sa_hash16(low[k], high[k]));
-      } else {
-        set[k] = NULL;
-        continue;
-      }
-      __builtin_prefetch(set[k]);
+  uint64_t *values = c->values;
+  int64_t misses = 0, base = 0;
+  for (; cache->on && base < n; base += GROUP) {
+    uint32_t short8[GROUP], short16[GROUP];
+    uint64_t low[GROUP], low16[GROUP], high16[GROUP];
+    const sa_entry8 *set8[GROUP];
+    const sa_entry16 *set16[GROUP];
+    const uint32_t count = (uint32_t)(n - base < GROUP ? n - base : GROUP);
+    uint32_t n8 = 0, n16 = 0;
+    if (text + starts[base + count - 1] + 16 > end) break; /* the text's last bytes: not by whole words */
+    for (uint32_t k = 0; k < count; k++) {
+      const uint32_t i = (uint32_t)base + k, length = starts[i + 1] - starts[i];
+      values[i] = 0;
+      short8[n8] = i;
+      n8 += length <= SA_KEY8_BYTES;
+      short16[n16] = i;
+      n16 += length > SA_KEY8_BYTES && length <= SA_KEY16_BYTES;
     }
-    for (int64_t k = 0; k < count; k++) {
-      const int64_t i = base + k;
-      const uint32_t length = starts[i + 1] - starts[i];
-      uint64_t value = 0;
-      if (length <= SA_KEY8_BYTES) {
-        const sa_entry8 *e = set[k];
-        value = e[0].key == low[k] ? e[0].value : e[1].key == low[k] ? e[1].value : 0;
-      } else if (length <= SA_KEY16_BYTES) {
-        const sa_entry16 *e = set[k];
-        value = e[0].low == low[k] && e[0].high == high[k]   ? e[0].value
-                : e[1].low == low[k] && e[1].high == high[k] ? e[1].value
-                                                             : 0;
-      }
-      c->values[i] = value;
-      c->missed[misses] = (uint32_t)i;
-      misses += value == 0;
+    for (uint32_t k = 0; k < n8; k++) {
+      const uint32_t at = starts[short8[k]], length = starts[short8[k] + 1] - at;
+      low[k] = sa_key8(load64(text + at), length);
+      set8[k] = sa_hot8(cache, sa_hash8(low[k]));
+      __builtin_prefetch(set8[k]);
+    }
+    for (uint32_t k = 0; k < n16; k++) {
+      const uint32_t at = starts[short16[k]], length = starts[short16[k] + 1] - at;
+      low16[k] = load64(text + at);
+      high16[k] = sa_key16_high(load64(text + at + 8), length);
+      set16[k] = sa_hot16(cache, sa_hash16(low16[k], high16[k]));
+      __builtin_prefetch(set16[k]);
+    }
+    for (uint32_t k = 0; k < n8; k++) {
+      const sa_entry8 *e = set8[k];
+      values[short8[k]] = (e[0].value & ones_if(e[0].key == low[k])) | (e[1].value & ones_if(e[1].key == low[k]));
+    }
+    for (uint32_t k = 0; k < n16; k++) {
+      const sa_entry16 *e = set16[k];
+      const uint64_t first = (e[0].low ^ low16[k]) | (e[0].high ^ high16[k]);
+      const uint64_t second = (e[1].low ^ low16[k]) | (e[1].high ^ high16[k]);
+      values[short16[k]] = (e[0].value & ones_if(first == 0)) | (e[1].value & ones_if(second == 0));
+    }
+    for (uint32_t k = 0; k < count; k++) {
+      c->missed[misses] = (uint32_t)base + k;
+      misses += values[base + k] == 0;
     }
   }
+  for (; base < n; base++) c->missed[misses++] = (uint32_t)base;
   return misses;
 }
 
@@ -186,7 +185,6 @@ static uint32_t *encode_carried(sa_context *c, const uint8_t *piece, int64_t n, 
     uint32_t single;
     const uint32_t *ids;
     const int64_t count = encode_piece(c, piece, n, &ids, &single);
-    c->misses++;
     if (count < 0) return NULL;
     memcpy(out, ids, (size_t)count * sizeof *ids);
     return out + count;
@@ -208,7 +206,7 @@ int64_t sa_encode_rows(sa_context *c, const uint8_t *text, const int64_t *offset
   for (;;) {
     const int64_t words = sa_pretok_next(&cursor, c->bits, SA_CHUNK_BLOCKS);
     int64_t n = words ? backend->extract(c->bits, (size_t)words, 0, c->starts) : 0;
-    sa_cache_room(&c->cache);
+    if (!sa_cache_room(&c->cache)) return -1;
     const uint8_t *next = n ? chunk + c->starts[0] : words ? NULL : end;
     if (next && next > carried) {   /* the carried piece ends here */
       while (row < n_rows && text + offsets[row + 1] <= carried) {

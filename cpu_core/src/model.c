@@ -5,6 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A table of the short tokens that a piece can be as a whole. */
+static int32_t build_pieces(sa_model *m) {
+  m->pieces = sa_table16_new(m->vocab.n_ids);
+  if (!m->pieces.entries) return SA_ERR_NOMEM;
+  for (uint32_t id = 0; id < m->vocab.n_ids; id++) {
+    const uint32_t n = m->bpe.length[id];
+    if (!m->whole[id] || n == 0 || n > SA_KEY16_BYTES) continue;
+    uint64_t words[2] = {0, 0};
+    for (uint32_t i = 0; i < n; i++)
+      words[i / 8] |= (uint64_t)m->vocab.bytes[m->vocab.offsets[id] + i] << (8 * (i % 8));
+    if (n <= SA_KEY8_BYTES) words[0] = sa_key8(words[0], n);
+    else words[1] = sa_key16_high(words[1], n);
+    if (!sa_table16_find(&m->pieces, words[0], words[1]))
+      sa_table16_add(&m->pieces, words[0], words[1], sa_value(&id, 1));
+  }
+  return SA_OK;
+}
+
 static int32_t build(sa_model *m, const sa_plan *plan, char *error, int64_t capacity) {
   if (plan->scheme < 0 || plan->scheme >= sa_scheme_count() || plan->n_ids < 1) {
     snprintf(error, (size_t)capacity, "scheme %d of %d, %lld ids", plan->scheme, sa_scheme_count(),
@@ -20,6 +38,7 @@ static int32_t build(sa_model *m, const sa_plan *plan, char *error, int64_t capa
   if (status == SA_OK) status = sa_added_build(&m->added, plan);
   if (status == SA_OK && m->whole_piece_first)
     for (int64_t id = 0; id < plan->n_ids; id++) m->whole[id] = m->bpe.length[id] > 0;
+  if (status == SA_OK) status = build_pieces(m);
   return status;
 }
 
@@ -39,6 +58,7 @@ void sa_model_free(sa_model *m) {
   sa_bpe_release(&m->bpe);
   sa_added_release(&m->added);
   free(m->whole);
+  free(m->pieces.entries);
   free(m);
 }
 

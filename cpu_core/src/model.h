@@ -3,6 +3,7 @@
 #define SA_MODEL_H
 
 #include "bpe.h"
+#include "cache.h"
 #include "special.h"
 #include "vocab.h"
 
@@ -13,6 +14,7 @@ struct sa_model {
   sa_bpe_tables bpe;
   sa_vocab vocab;
   uint8_t *whole;     /* id → 1: a piece with these bytes is this token */
+  sa_table16 pieces;  /* these tokens, of up to 15 bytes, with their values */
 };
 
 #endif
