@@ -1,0 +1,3 @@
+#include "neon.h"
+
+#include "backend.inl"
