@@ -1,0 +1,384 @@
+"""Ids of the compiled core equal HF's, tiktoken's and the oracle's, whatever runs them."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import exact_corpora
+import numpy as np
+import oracles
+import pyarrow as pa
+import pytest
+from hypothesis import strategies as st
+from saphira_gpu._core import ffi, lib
+
+import saphira_gpu
+from saphira_gpu import InputError, Report, Tokenizer, reference
+from saphira_gpu.batch import Batch
+from saphira_gpu.engines import cpu
+from saphira_gpu.plan import build
+from saphira_gpu.spec import Bpe, Spec
+
+
+def lists(tokens: saphira_gpu.Tokens) -> list[list[int]]:
+    offsets, ids = tokens.offsets.tolist(), tokens.ids.tolist()
+    return [ids[start:end] for start, end in itertools.pairwise(offsets)]
+
+
+def core_bpe(engine: cpu.Engine, piece: bytes) -> tuple[list[int], int]:
+    """Ids and merge steps of `sa_bpe`: one piece, no cache, no look-up of the whole piece."""
+    ids = np.zeros(max(len(piece), 1), np.uint32)
+    steps = ffi.new("int64_t *")
+    source, target = ffi.from_buffer("uint8_t[]", piece), ffi.from_buffer("uint32_t[]", ids)
+    n = lib.sa_bpe(engine.model, source, len(piece), target, steps)
+    assert 0 <= n <= len(piece)
+    return ids[:n].tolist(), steps[0]
+
+
+# ---- references: HF and tiktoken ----
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("", []),
+        ("Hello world", [15496, 995]),
+        ("it's", [270, 338]),
+        ("naïve café", [2616, 38776, 40304]),
+        ("日本", [33768, 98, 17312, 105]),
+    ],
+)
+def test_ids_by_hand(isa: str, gpt2: Tokenizer, text: str, ids: list[int]) -> None:
+    assert gpt2.encode(text).tolist() == ids
+
+
+@pytest.mark.parametrize("corpus", ["english", "multiscript", "code", "chat_markdown"])
+@pytest.mark.parametrize("every", [60, pytest.param(1, marks=pytest.mark.long)])
+def test_corpora(test_data: Path, corpus: str, every: int) -> None:
+    results = exact_corpora.compare(test_data / f"corpora/{corpus}.parquet", every)
+    for result in results:
+        print(result)
+    assert len(results) >= 2
+    assert all(result.differences == 0 and result.documents > 0 for result in results), results
+
+
+@lru_cache(1)
+def made_texts() -> tuple[list[str], list[list[int]]]:
+    """Random texts and HF's ids of them, checked against tiktoken's."""
+    size = oracles.FUZZ_SIZE
+    texts = oracles.random_texts("exact rules", oracles.RULES, 8 * size, 80)
+    texts += oracles.random_texts("exact ascii", oracles.ASCII, 8 * size, 120)
+    texts += oracles.random_texts("exact words", oracles.ASCII.lower() + " the and 's", size, 2000)
+    texts += oracles.random_unicode("exact unicode", 4 * size, 60)
+    expected = oracles.hf_ids(oracles.hf_gpt2(), texts)
+    assert oracles.tiktoken_gpt2().encode_batch(texts, allowed_special="all") == expected
+    return texts, expected
+
+
+def test_random_texts(isa: str) -> None:
+    texts, expected = made_texts()
+    found = lists(Tokenizer.load("gpt2").encode_batch(texts, special="parse"))
+    for text, ids, wanted in zip(texts, found, expected, strict=True):
+        assert ids == wanted, repr(text)
+
+
+@oracles.fuzz(st.lists(oracles.texts, max_size=5))
+def test_texts_equal_hf(texts: list[str]) -> None:
+    gpt2 = shared_gpt2()
+    expected = oracles.hf_ids(oracles.hf_gpt2(), texts)
+    for isa in on_every_isa():
+        assert lists(gpt2.encode_batch(texts, special="parse")) == expected, isa
+        assert [gpt2.count(text) for text in texts] == [len(gpt2.encode(text)) for text in texts]
+
+
+@lru_cache(1)
+def shared_gpt2() -> Tokenizer:
+    return Tokenizer.load("gpt2")
+
+
+def on_every_isa() -> Iterator[str]:
+    """Each instruction set in turn; for tests that hypothesis repeats, where a fixture can't."""
+    before = cpu.isa()
+    try:
+        for isa in cpu.isas():
+            cpu.select_isa(isa)
+            yield isa
+    finally:
+        cpu.select_isa(before)
+
+
+def test_every_code_point(isa: str) -> None:
+    """Each scalar value between letters and after a space: all of Unicode in one batch of rows."""
+    step = 1 if oracles.FUZZ_SIZE >= 1000 else 7
+    chars = [chr(cp) for cp in range(0, 0x110000, step) if not 0xD800 <= cp < 0xE000]
+    rows = ["".join(f"a{c}b {c}1" for c in chars[i : i + 64]) for i in range(0, len(chars), 64)]
+    assert lists(shared_gpt2().encode_batch(rows)) == every_code_point(tuple(rows))
+
+
+@lru_cache(1)
+def every_code_point(rows: tuple[str, ...]) -> list[list[int]]:
+    return oracles.hf_ids(oracles.hf_gpt2(), rows)
+
+
+# ---- special ----
+
+
+@pytest.mark.parametrize("special", ["plain", "parse", "hf_plain"])
+def test_random_added_tokens(isa: str, special: str) -> None:
+    contents = ["<a>", "<a>b", "b", "foo", "oob", "foo bar", "  ", " ", "\n", " x", "\u3000", "x> "]
+    glue = ["_", "\u0301", "é", " 1", "\t"]
+    for number in range(max(30, oracles.FUZZ_SIZE // 5)):
+        source = oracles.rng(f"exact added {number}")
+        added = [
+            (content, "".join(flag for flag in "snlrw" if source.random() < 0.3))
+            for content in source.sample(contents, source.randint(1, 6))
+        ]
+        # HF itself panics where rstrip took what an lstrip token of white space begins with.
+        added = [(c, f) for c, f in added if not (c.isspace() and "l" in f)]
+        spec = oracles.small_spec([(b"o", b"o"), (b" ", b"f")], added)
+        texts = oracles.random_texts(f"exact added {number}", [*contents, *glue], 20, 9)
+        hf = oracles.hf_of(spec, plain=special == "plain")
+        expected = oracles.hf_ids(hf, texts, "parse" if special == "parse" else "hf_plain")
+        found = lists(Tokenizer.from_spec(spec).encode_batch(texts, special=special))
+        assert found == expected, (spec.added, texts)
+
+
+@pytest.mark.parametrize("special", ["plain", "parse", "hf_plain"])
+def test_added_tokens_in_any_bytes(isa: str, special: str) -> None:
+    contents = [b"<a>", b"foo", b"  ", "é".encode(), "\u3000".encode()]
+    for number in range(max(20, oracles.FUZZ_SIZE // 10)):
+        source = oracles.rng(f"bytes added {number}")
+        added = [
+            (content.decode(), "".join(flag for flag in "snlrw" if source.random() < 0.4))
+            for content in source.sample(contents, source.randint(1, 4))
+        ]
+        spec = oracles.small_spec([(b"o", b"o"), (b" ", b"f")], added)
+        parts = [*contents, b"\xe9", b"\xe4\xb8", b"\xc0\xa0", b"\x80", b"\xf0\x9f"]
+        parts += [b" ", b"_", b"\n"]
+        texts = [b"".join(source.choices(parts, k=source.randint(0, 9))) for _ in range(20)]
+        found = lists(Tokenizer.from_spec(spec).encode_batch(texts, special=special))
+        for text, ids in zip(texts, found, strict=True):
+            assert ids == reference.encode(spec, text, special), (spec.added, text)
+
+
+def test_special_error(isa: str, gpt2: Tokenizer) -> None:
+    texts = ["a", "b<|endoftext|", None, "c<|endoftext|>d"]
+    with pytest.raises(InputError, match=r"row 3: .*<\|endoftext\|>.* at byte 1") as error:
+        gpt2.encode_batch(texts, special="error")
+    assert error.value.row == 3
+    ordinary = gpt2.encode_batch(texts[:3], special="error")
+    assert lists(ordinary) == lists(gpt2.encode_batch(texts[:3]))
+
+
+def test_white_space_alone_is_no_error(isa: str) -> None:
+    spec = oracles.small_spec(added=[("  ", ""), ("foo", "w"), ("<x>", "")])
+    tokenizer = Tokenizer.from_spec(spec)
+    text = "a  b foot"
+    assert tokenizer.encode(text, special="error").tolist() == reference.encode(spec, text, "error")
+    with pytest.raises(InputError, match="foo"):
+        tokenizer.encode("a foo", special="error")
+
+
+@pytest.mark.parametrize(("special", "ids"), [("plain", 0), ("parse", 2), ("hf_plain", 0)])
+def test_hits_are_counted(isa: str, gpt2: Tokenizer, special: str, ids: int) -> None:
+    report = Report()
+    tokens = gpt2.encode_batch(["<|endoftext|>a<|endoftext|>", "b"], special=special, report=report)
+    assert report.added == {"<|endoftext|>": 2}
+    assert tokens.ids.tolist().count(50256) == ids
+
+
+# ---- bpe ----
+
+
+def pieces(count: int, longest: int) -> list[bytes]:
+    """Random pieces, and those that make merging work: runs, few letters, text, any bytes."""
+    source = oracles.rng("pieces")
+    alphabets = [b"a", b"ab", b"e ", b"-=", bytes(range(97, 123)), bytes(range(256)), b" the and"]
+    alphabets += [b"\xe4\xb8\xad\xe5\x9b\xbd", b"0123456789", b"\n\t "]
+    return [
+        bytes(source.choices(source.choice(alphabets), k=source.randint(1, longest)))
+        for _ in range(count)
+    ]
+
+
+def test_bpe_equals_the_oracle(isa: str, gpt2: Tokenizer) -> None:
+    spec = gpt2.spec
+    merging = Spec((), spec.pretok, Bpe(spec.bpe.tokens, None, whole_piece_first=False))
+    engine = cpu.Engine(build(merging), 0)
+    for piece in pieces(max(60, oracles.FUZZ_SIZE // 4), 300):
+        expected = reference.vocab(merging, reference.bpe(merging, reference.bytemap(piece)))
+        assert core_bpe(engine, piece)[0] == expected, piece
+
+
+def long_pieces() -> list[bytes]:
+    source = oracles.rng("long pieces")
+    lengths = [4095, 4096, 4097, 8191, 8193, 12289, 20000, 60000]
+    made = [letter * n for letter in (b"a", b" ", b"-", "中".encode()) for n in lengths]
+    for alphabet in (b"ab", b"etaoin", b" \n", bytes(range(97, 123)), bytes(range(128, 256))):
+        made += [bytes(source.choices(alphabet, k=n)) for n in lengths]
+    return made
+
+
+def test_long_pieces_equal_hf(gpt2: Tokenizer) -> None:
+    """Beyond any window of the merger. HF merges a piece with a heap over all of it."""
+    model = oracles.hf_gpt2().model
+    for piece in long_pieces():
+        expected = [token.id for token in model.tokenize(oracles.as_symbols(piece))]
+        assert core_bpe(gpt2._engine, piece)[0] == expected, (piece[:40], len(piece))
+
+
+def random_merges(source: random.Random, shuffled: bool) -> list[tuple[bytes, bytes]]:
+    """Merges over a few letters, in the order they were made or in any order."""
+    parts = [b"a", b"b", b"c"]
+    merges: dict[tuple[bytes, bytes], None] = {}
+    for _ in range(source.randint(1, 60)):
+        left, right = source.choice(parts), source.choice(parts)
+        if (left, right) not in merges and len(left + right) <= 64:
+            merges[left, right] = None
+            parts.append(left + right)
+    listed = list(merges)
+    if shuffled:
+        source.shuffle(listed)
+    return listed
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_random_vocabularies_equal_hf(shuffled: bool) -> None:
+    """Merge lists no trainer would write: merges that make pairs of lower rank, tokens that two
+    pairs make, tokens that are out of reach. Pieces from two bytes to several windows."""
+    for number in range(max(30, oracles.FUZZ_SIZE // 10)):
+        source = oracles.rng(f"vocabulary {shuffled} {number}")
+        merges = random_merges(source, shuffled)
+        spec = oracles.small_spec(merges)
+        engine = cpu.Engine(build(spec), 0)
+        model = oracles.hf_of(spec).model
+        for length in (2, 5, 9, 30, 47, 48, 49, 50, 100, 300, 5000, 9000):
+            for letters in (b"a", b"ab", b"abc"):
+                piece = bytes(source.choices(letters, k=length))
+                expected = [token.id for token in model.tokenize(piece.decode())]
+                assert core_bpe(engine, piece)[0] == expected, (merges, piece)
+
+
+def test_whole_piece_first_equals_hf(isa: str) -> None:
+    for number in range(max(20, oracles.FUZZ_SIZE // 10)):
+        source = oracles.rng(f"whole {number}")
+        merges = random_merges(source, shuffled=True)
+        extra = [bytes(source.choices(b"abc", k=source.randint(2, 20))) for _ in range(10)]
+        for first in (False, True):
+            spec = oracles.small_spec(merges, whole_piece_first=first, extra=extra)
+            words = [token.decode() for token in [*extra, *spec.bpe.tokens[256:]] if token]
+            texts = [" ".join(words), *words]
+            expected = oracles.hf_ids(oracles.hf_of(spec), texts)
+            assert lists(Tokenizer.from_spec(spec).encode_batch(texts)) == expected, (merges, extra)
+
+
+MEGABYTE = 1 << 20
+
+
+def hard_texts() -> dict[str, bytes]:
+    """A megabyte each of what makes one endless piece."""
+    source = random.Random(1)
+    cjk = [chr(source.randrange(0x4E00, 0x9FA5)) for _ in range(MEGABYTE // 3)]
+    return {
+        "one letter": b"a" * MEGABYTE,
+        "random letters": bytes(source.choices(range(97, 123), k=MEGABYTE)),
+        "two letters": bytes(source.choices(b"ab", k=MEGABYTE)),
+        "spaces": b" " * MEGABYTE,
+        "newlines": b"\n" * MEGABYTE,
+        "cjk": "".join(cjk).encode(),
+        "one cjk": "的".encode() * (MEGABYTE // 3),
+        "dashes": b"-=" * (MEGABYTE // 2),
+        "digits": bytes(source.choices(b"0123456789", k=MEGABYTE)),
+        "stray bytes": bytes(source.choices(range(128, 192), k=MEGABYTE)),
+    }
+
+
+@pytest.mark.parametrize("name", hard_texts())
+def test_merge_steps_are_bounded(gpt2: Tokenizer, name: str) -> None:
+    """Merges of one endless piece: no more than five for four bytes, so time grows in proportion;
+    and the ids are HF's."""
+    text = hard_texts()[name]
+    ids, steps = core_bpe(gpt2._engine, text)
+    assert steps <= 1.25 * len(text)
+    batch = Batch(np.frombuffer(text, np.uint8), np.array([0, len(text)], np.int64))
+    done = cpu.Engine(gpt2._engine.plan, 0).encode(batch, "plain", 1)
+    assert done.merge_steps <= 1.25 * len(text)
+    assert len(text) - len(ids) <= steps
+    part = text[:99_999]  # a whole number of characters of three bytes
+    expected = [token.id for token in oracles.hf_gpt2().model.tokenize(oracles.as_symbols(part))]
+    assert core_bpe(gpt2._engine, part)[0] == expected
+    assert gpt2.decode_bytes(done.ids) == text
+
+
+# ---- decode ----
+
+
+def test_decode_gives_the_bytes_back(isa: str, gpt2: Tokenizer) -> None:
+    for data in oracles.random_bytes("decode", 4 * oracles.FUZZ_SIZE, 200):
+        assert gpt2.decode_bytes(gpt2.encode(data)) == data
+    for text, _ in zip(*made_texts(), strict=True):
+        assert gpt2.decode(gpt2.encode(text, special="parse")) == text
+
+
+@oracles.fuzz(oracles.any_bytes)
+def test_decode_gives_any_bytes_back(data: bytes) -> None:
+    gpt2 = shared_gpt2()
+    assert gpt2.decode_bytes(gpt2.encode(data, special="parse")) == data
+
+
+# ---- what must not matter ----
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 1, 4096, 65536, None])
+def test_the_cache_does_not_matter(isa: str, cache_bytes: int | None) -> None:
+    texts, expected = made_texts()
+    tokenizer = Tokenizer.load("gpt2", cache_bytes=cache_bytes)
+    for _ in range(2):
+        assert lists(tokenizer.encode_batch(texts, special="parse")) == expected
+    assert lists(tokenizer.encode_batch(texts[::-1], special="parse")) == expected[::-1]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 4])
+def test_threads_do_not_matter(threads: int) -> None:
+    """Enough text for every thread to get some, in long rows and in short ones."""
+    texts, expected = made_texts()
+    many = max(1, 3_000_000 // sum(len(text.encode()) for text in texts))
+    tokenizer = Tokenizer.load("gpt2")
+    found = tokenizer.encode_batch(texts * many, special="parse", threads=threads)
+    assert lists(found) == expected * many
+    joined = ["\n".join(texts)] * 9
+    one = tokenizer.encode(joined[0], special="parse").tolist()
+    assert lists(tokenizer.encode_batch(joined, special="parse", threads=threads)) == [one] * 9
+
+
+def cut(data: bytes, source: random.Random, rows: int) -> list[bytes]:
+    at = sorted([0, len(data), *(source.randint(0, len(data)) for _ in range(rows - 1))])
+    return [data[start:end] for start, end in itertools.pairwise(at)]
+
+
+def test_rows_cut_anywhere(isa: str, gpt2: Tokenizer) -> None:
+    """A row's ids do not depend on the text beside it, nor on where it lies."""
+    texts, _ = made_texts()
+    source = oracles.rng("cut")
+    data = "".join(source.sample(texts, min(len(texts), 400))).encode()
+    for rows in (2, 50, 700):
+        parts = cut(data, source, rows)
+        expected = [reference.encode(gpt2.spec, part) for part in parts if len(part) < 200]
+        found = lists(gpt2.encode_batch(parts))
+        assert [ids for ids, part in zip(found, parts, strict=True) if len(part) < 200] == expected
+        assert found == [gpt2.encode(part).tolist() for part in parts]
+        for kind in (pa.binary(), pa.large_binary()):
+            column = pa.array(parts, kind)
+            assert gpt2.encode_arrow(column).to_pylist() == found
+            first, last = sorted(source.sample(range(rows + 1), 2))
+            assert gpt2.encode_arrow(column[first:last]).to_pylist() == found[first:last]
+
+
+def test_null_and_empty_rows(isa: str, gpt2: Tokenizer) -> None:
+    rows: Sequence[bytes | None] = [None, b"", b"a", None, b"\xff", b"", b" b", None]
+    found = gpt2.encode_arrow(pa.array(rows, pa.binary())).to_pylist()
+    assert found == [None if row is None else gpt2.encode(row).tolist() for row in rows]
