@@ -1,10 +1,10 @@
-"""Every document of the corpora: ids of Tokenizer.load("gpt2") against HF and tiktoken.
+"""Every document of the corpora: ids of our GPT-2 against HF's and tiktoken's.
 
     SAPHIRA_TEST_DATA=… python tests/exact_corpora.py [--every N]
 
-Prints, for each corpus, instruction set and reference: documents, bytes, ids and differences. Exit
-status 1 if there is any difference. special="parse" is compared with HF, "plain" with tiktoken's
-`encode_ordinary`.
+Prints, for each corpus, tokenizer file, instruction set and reference: documents, bytes, ids and
+differences. Exit status 1 if there is any difference. special="parse" is compared with HF, "plain"
+with tiktoken's `encode_ordinary`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ os.environ.setdefault("SAPHIRA_FUZZ", "1:1")  # oracles.py asks for it; nothing 
 import numpy as np
 import oracles
 import pyarrow.parquet as pq
+import tokenizers
 
 import saphira_gpu
 from saphira_gpu.engines import cpu
@@ -30,7 +31,7 @@ BATCH = 1000
 
 @dataclass
 class Result:
-    corpus: str
+    name: str
     documents: int = 0
     bytes: int = 0
     ids: int = 0
@@ -38,7 +39,7 @@ class Result:
 
     def __str__(self) -> str:
         return (
-            f"{self.corpus:24} {self.documents:8,} documents {self.bytes:12,} bytes "
+            f"{self.name:50} {self.documents:8,} documents {self.bytes:12,} bytes "
             f"{self.ids:12,} ids {self.differences:4} differences"
         )
 
@@ -63,13 +64,24 @@ def different(tokens: saphira_gpu.Tokens, expected: Sequence[Sequence[int]]) -> 
 
 
 def compare(path: Path, every: int = 1) -> list[Result]:
-    """One Result for each instruction set and reference."""
-    ours = saphira_gpu.Tokenizer.load("gpt2")
-    hf, tiktoken = oracles.hf_gpt2(), oracles.tiktoken_gpt2()
+    """One Result for each instruction set, tokenizer of ours and reference.
+
+    Ours are the embedded GPT-2 and, where they lie beside the corpora, OpenAI's rank file and HF's
+    tokenizer.json. HF is built from that tokenizer.json, else from the embedded ranks.
+    """
+    files = path.parent.parent / "vocabs"
+    hf_file = files / "gpt2/tokenizer.json"
+    ours = {"gpt2": saphira_gpu.Tokenizer.load("gpt2")}
+    for file in (files / "r50k_base/r50k_base.tiktoken", hf_file):
+        if file.exists():
+            ours[file.name] = saphira_gpu.Tokenizer.load(file)
+    hf = tokenizers.Tokenizer.from_file(str(hf_file)) if hf_file.exists() else oracles.hf_gpt2()
+    tiktoken = oracles.tiktoken_gpt2()
     before = cpu.isa()
     results = {
-        (isa, peer): Result(f"{path.stem} {isa} {peer}")
+        (isa, name, peer): Result(f"{path.stem} {name} {isa} = {peer}")
         for isa in cpu.isas()
+        for name in ours
         for peer in ("hf", "tiktoken")
     }
     try:
@@ -78,10 +90,10 @@ def compare(path: Path, every: int = 1) -> list[Result]:
                 "hf": ("parse", oracles.hf_ids(hf, texts)),
                 "tiktoken": ("plain", tiktoken.encode_ordinary_batch(texts, num_threads=2)),
             }
-            for (isa, peer), result in results.items():
+            for (isa, name, peer), result in results.items():
                 cpu.select_isa(isa)
                 special, wanted = expected[peer]
-                tokens = ours.encode_batch(texts, special=special)
+                tokens = ours[name].encode_batch(texts, special=special)
                 result.documents += len(texts)
                 result.bytes += sum(len(text.encode()) for text in texts)
                 result.ids += len(tokens.ids)

@@ -86,6 +86,15 @@ def test_random_texts(isa: str) -> None:
         assert ids == wanted, repr(text)
 
 
+@pytest.mark.parametrize("file", ["gpt2/tokenizer.json", "r50k_base/r50k_base.tiktoken"])
+def test_random_texts_with_files(test_data: Path, file: str) -> None:
+    """The same tokenizer from a merge list, where no piece is looked up whole, and from ranks."""
+    texts, expected = made_texts()
+    tokenizer = Tokenizer.load(test_data / "vocabs" / file)
+    assert (tokenizer.spec.bpe.merges is None) == file.endswith(".tiktoken")
+    assert lists(tokenizer.encode_batch(texts, special="parse")) == expected
+
+
 @oracles.fuzz(st.lists(oracles.texts, max_size=5))
 def test_texts_equal_hf(texts: list[str]) -> None:
     gpt2 = shared_gpt2()
