@@ -83,6 +83,10 @@ class Contender:
     def ids(self, result: Any) -> Ids:
         raise NotImplementedError
 
+    def details(self) -> dict[str, object]:
+        """What else decides its speed; goes into the record."""
+        return {}
+
 
 def _flatten(rows: list[Any]) -> Ids:
     """Lists of ints (or arrays) to flat ids and row lengths."""
@@ -110,9 +114,15 @@ class Ours(Contender):
 
     def ids(self, result: pa.ListArray) -> Ids:
         flat = result.flatten().to_numpy(zero_copy_only=True)
-        return flat.astype(np.uint32, copy=False), np.diff(result.offsets.to_numpy()).astype(
-            np.uint64
-        )
+        lengths = np.diff(result.offsets.to_numpy()).astype(np.uint64)
+        return flat.astype(np.uint32, copy=False), lengths
+
+    def details(self) -> dict[str, object]:
+        from saphira_gpu.engines import cpu
+
+        forced = {key: value for key, value in os.environ.items() if key.startswith("SAPHIRA_")}
+        forced.pop("SAPHIRA_TEST_DATA", None)
+        return {"isa": cpu.isa(), "isas": cpu.isas(), "environment": forced}
 
 
 class Gigatoken(Contender):

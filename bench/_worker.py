@@ -54,6 +54,7 @@ def main(job: dict[str, Any]) -> None:
         input_sha256=_columns.fingerprint(column),
         affinity=_machine.cores(),
         versions=_machine.versions(),
+        details=contender.details(),
     )
 
     gc.collect()

@@ -203,13 +203,16 @@ def render(results: list[dict[str, Any]]) -> str:
             ]
         rows.append([f"{entry['contender']}, {entry['size'] / 1e6:g} MB", entry["kind"], *rest])
     header = ["contender", "row", "cold ns/byte", "× normal", "warm ns/byte", "× normal"]
-    over = [
-        f"{e['contender']}, {e['size'] / 1e6:g} MB, {e['kind']}: {e['cold_times_normal']:.1f}"
-        for e in results
-        if e.get("cold_times_normal", 0) > LIMIT
-    ]
-    verdict = f"first call over {LIMIT:g} times normal text: " + ("; ".join(over) or "none")
-    return _machine.table(header, rows) + "\n" + verdict
+    lines = [_machine.table(header, rows)]
+    for step in ("cold", "warm"):
+        times = f"{step}_times_normal"
+        over = [
+            f"{e['contender']}, {e['size'] / 1e6:g} MB, {e['kind']}: {e[times]:.1f}"
+            for e in results
+            if e.get(times, 0) > LIMIT
+        ]
+        lines.append(f"{step}, over {LIMIT:g} times normal text: " + ("; ".join(over) or "none"))
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

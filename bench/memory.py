@@ -44,7 +44,8 @@ def main() -> int:
     try:
         for size in sizes:
             path = work / f"in_{size}.parquet"
-            _child({"mode": "make", "source": str(source), "path": str(path), "mb": size})
+            make = {"mode": "make", "source": str(source), "path": str(path), "mb": size}
+            _child(make | {"one_group": args.one_group})
             results.append(_command(path, size, work / "out", args.threads))
             for mode in ("batches", "whole"):
                 job = {"mode": mode, "path": str(path), "threads": args.threads}
@@ -58,7 +59,12 @@ def main() -> int:
     record = {
         "machine": _machine.describe(),
         "revision": _machine.revision(),
-        "settings": {"sizes_mb": sizes, "threads": args.threads, "source": source.stem},
+        "settings": {
+            "sizes_mb": sizes,
+            "threads": args.threads,
+            "source": source.stem,
+            "one_group": args.one_group,
+        },
         "results": results,
     }
     print(render(results))
@@ -72,6 +78,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--source", type=Path, help="Parquet file whose column `text` is repeated")
     parser.add_argument("--sizes", default="32,128,512", help="MB of text, comma-separated")
     parser.add_argument("--threads", type=int, default=_machine.cores())
+    parser.add_argument(
+        "--one-group", action="store_true", help="one row group per file instead of 2,048 rows each"
+    )
     parser.add_argument("--records", type=Path, default=_machine.RECORDS)
     parser.add_argument("--no-record", action="store_true")
     return parser.parse_args()
@@ -116,14 +125,15 @@ def child(job: dict[str, Any]) -> None:
 
     path = Path(job["path"])
     if job["mode"] == "make":
-        table = pq.read_table(job["source"], columns=["text"])
+        table = pq.read_table(job["source"], columns=["text"]).combine_chunks()
         text = sum(len(row) for row in table["text"].cast(pa.binary()).to_pylist() if row)
-        with pq.ParquetWriter(path, table.schema) as writer:
-            left = int(job["mb"] * 1e6)
-            while left > 0:
-                rows = min(table.num_rows, max(1, table.num_rows * left // max(text, 1)))
-                writer.write_table(table.slice(0, rows), row_group_size=2048)
-                left -= text
+        left, pieces = int(job["mb"] * 1e6), []
+        while left > 0:
+            rows = min(table.num_rows, max(1, table.num_rows * left // max(text, 1)))
+            pieces.append(table.slice(0, rows))
+            left -= text
+        whole = pa.concat_tables(pieces)
+        pq.write_table(whole, path, row_group_size=whole.num_rows if job["one_group"] else 2048)
         return
 
     import saphira_gpu
@@ -144,7 +154,9 @@ def child(job: dict[str, Any]) -> None:
         result = tokenizer.encode_arrow(given, threads=job["threads"], special="parse")
         out, tokens = result.nbytes, len(result.flatten())
     else:
-        for batch in pq.ParquetFile(path).iter_batches(2048, columns=["text"]):
+        # read through a small buffer: by default the reader holds whole column chunks
+        file = pq.ParquetFile(path, pre_buffer=False, buffer_size=MIB)
+        for batch in file.iter_batches(2048, columns=["text"]):
             ids = tokenizer.encode_arrow(batch.column(0), threads=job["threads"], special="parse")
             text += batch.column(0).nbytes
             tokens += len(ids.flatten())
