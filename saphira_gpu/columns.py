@@ -146,18 +146,11 @@ def _dictionary(column: Column, encode_batch: EncodeBatch) -> list[tuple[Tokens,
         if present.size and not 0 <= present.min() <= present.max() < len(values):
             raise InputError("an index of this dictionary array leads outside its dictionary")
         times = np.bincount(present, minlength=len(values))
-        used = np.flatnonzero(times)
-        if len(used) < len(values):
-            values = values.take(pa.array(used))
-        place = np.cumsum(times > 0) - 1
-        row_of = _first_row(rows, used, first)
-        tokens = encode_batch(flat(values), row_of, times[used])
-        for part in indices:
-            missing = part.is_null().to_numpy(zero_copy_only=False)
-            which = part.fill_null(0).to_numpy(zero_copy_only=False)
-            if len(place):
-                which = place[which]
-            done.append((tokens, pa.array(which, pa.int64(), mask=missing)))
+        batch = flat(values)
+        if not times.all():
+            batch = batch.with_nulls(times == 0)
+        tokens = encode_batch(batch, _first_row(rows, first), times)
+        done += [(tokens, part) for part in indices]
         first += len(rows)
     return done
 
@@ -179,11 +172,11 @@ def _same(a: pa.Array, b: pa.Array) -> bool:
     return (a.offset, len(a)) == (b.offset, len(b)) and addresses[0] == addresses[1]
 
 
-def _first_row(rows: pa.Array, used: I64, first: int) -> RowOf:
+def _first_row(rows: pa.Array, first: int) -> RowOf:
     """For messages: the first row of the column that has a value."""
 
     def row_of(value: int) -> int:
-        return first + int(pc.index(rows, pa.scalar(int(used[value]), rows.type)).as_py())
+        return first + int(pc.index(rows, pa.scalar(value, pa.int64())).as_py())
 
     return row_of
 

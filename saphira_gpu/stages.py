@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -94,15 +94,17 @@ def _shown(segment: Segment) -> str:
     )
 
 
-def stages(engine: cpu.Engine, spec: Spec, text: bytes, special: str) -> Stages:
-    """Runs the core's stages one by one. `special` is not "error"."""
+def stages(
+    engine: cpu.Engine, spec: Spec, known: Mapping[bytes, int], text: bytes, special: str
+) -> Stages:
+    """Runs the core's stages one by one. known: the id of every token of the vocabulary."""
     segments = []
     ids: list[int] = []
     done = 0
     spans = [*engine.find_special(special, text), (len(text), len(text), -1)]
     for start, end, index in spans:
         if done < start:
-            segments.append(_segment(engine, spec, text[done:start], done))
+            segments.append(_segment(engine, spec, known, text[done:start], done))
         if index >= 0:
             added = spec.added[index]
             segments.append(Segment(start, end, added, ids=[added.id]))
@@ -112,7 +114,9 @@ def stages(engine: cpu.Engine, spec: Spec, text: bytes, special: str) -> Stages:
     return Stages(text, segments, ids)
 
 
-def _segment(engine: cpu.Engine, spec: Spec, text: bytes, at: int) -> Segment:
+def _segment(
+    engine: cpu.Engine, spec: Spec, known: Mapping[bytes, int], text: bytes, at: int
+) -> Segment:
     batch = Batch(np.frombuffer(text, np.uint8), np.array([0, len(text)], np.int64))
     tags, starts = cpu.classify(batch)
     names, row, class_names = _names(spec.pretok.scheme)
@@ -121,7 +125,6 @@ def _segment(engine: cpu.Engine, spec: Spec, text: bytes, at: int) -> Segment:
     pieces = _spans(cpu.boundaries(spec.pretok.scheme, batch), len(text))
     per_piece = [engine.bpe(text[a:b]) for a, b in pieces]
     if spec.bpe.whole_piece_first:
-        known = {token: number for number, token in enumerate(spec.bpe.tokens) if token}
         wholes = [known.get(text[a:b]) for a, b in pieces]
         per_piece = [
             ids if whole is None else [whole] for whole, ids in zip(wholes, per_piece, strict=True)

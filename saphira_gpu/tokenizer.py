@@ -133,10 +133,15 @@ class Tokenizer:
         for added in self._spec.added:
             if added.content == token:
                 return added.id
-        raw = token.encode()
-        if raw and raw in self._spec.bpe.tokens:
-            return self._spec.bpe.tokens.index(raw)
+        number = self._known.get(token.encode("utf-8", "surrogatepass"))
+        if number is not None:
+            return number
         raise TokenizerFileError(f"{self.name}: {token!r} is no token of this tokenizer")
+
+    @cached_property
+    def _known(self) -> dict[bytes, int]:
+        """The id of every token of the vocabulary."""
+        return {token: number for number, token in enumerate(self._spec.bpe.tokens) if token}
 
     # ---- encode ----
 
@@ -229,7 +234,8 @@ class Tokenizer:
 
     def stages(self, text: Text, *, special: Special = "plain") -> Stages:
         """What each stage made of a text."""
-        return stages(self._engine, self._spec, as_bytes(text), self._looked_at(text, special))
+        special = self._looked_at(text, special)
+        return stages(self._engine, self._spec, self._known, as_bytes(text), special)
 
     def _looked_at(self, text: Text, special: Special) -> Special:
         """`special`, after raising what "error" raises."""

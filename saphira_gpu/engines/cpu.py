@@ -19,15 +19,16 @@ from saphira_gpu.errors import BuildError, DeviceError, InputError, UnsupportedE
 from saphira_gpu.plan import Plan
 
 try:
-    from saphira_gpu import _core
+    from saphira_gpu._core import ffi as _ffi
+    from saphira_gpu._core import lib as _lib
 except ImportError as error:
     raise BuildError(
         "the compiled core saphira_gpu._core is missing or doesn't load: build it with "
         f"`pip install -e .` in the source tree, or install the package ({error})"
     ) from error
 
-ffi: Any = _core.ffi
-lib: Any = _core.lib
+ffi: Any = _ffi
+lib: Any = _lib
 
 # Holds the cache's 2^18 slots.
 DEFAULT_CACHE_BYTES = 16 << 20

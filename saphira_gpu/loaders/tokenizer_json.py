@@ -116,13 +116,18 @@ def _model(doc: Document, model: dict[str, Any]) -> dict[str, int]:
         if flag is not None and doc.typed(flag, bool, f"model.{name}") and name != "ignore_merges":
             doc.unsupported(f"model.{name}", flag)
     vocab = doc.member(model, "vocab", dict, "model")
-    owner: dict[int, str] = {}
-    for token, number in vocab.items():
-        key = f"model.vocab[{shown(token)}]"
-        if type(number) is not int or not 0 <= number <= MAX_ID:
-            doc.bad(key, f"is {shown(number)}, not an id from 0 to {MAX_ID}")
-        if owner.setdefault(number, token) is not token:
-            doc.bad(key, f"repeats the id {number} of {shown(owner[number])}")
+    ids = vocab.values()
+    if set(map(type, ids)) != {int} or not 0 <= min(ids) <= max(ids) <= MAX_ID:
+        for token, number in vocab.items():
+            if type(number) is not int or not 0 <= number <= MAX_ID:
+                why = f"is {shown(number)}, not an id from 0 to {MAX_ID}"
+                doc.bad(f"model.vocab[{shown(token)}]", why)
+    if len(set(ids)) < len(vocab):
+        owner: dict[int, str] = {}
+        for token, number in vocab.items():
+            if owner.setdefault(number, token) is not token:
+                why = f"repeats the id {number} of {shown(owner[number])}"
+                doc.bad(f"model.vocab[{shown(token)}]", why)
     if "" in vocab:
         doc.bad('model.vocab[""]', "is a token without text")
     return vocab
@@ -158,11 +163,9 @@ def _merges(
             if i == 0 and entry.startswith("#version"):
                 continue
             parts: list[Any] = entry.split(" ")
-        elif type(entry) is list:
-            parts = entry
         else:
-            parts = []
-        if len(parts) != 2 or type(parts[0]) is not str or type(parts[1]) is not str:
+            parts = entry if type(entry) is list and set(map(type, entry)) == {str} else []
+        if len(parts) != 2:
             doc.bad(f"model.merges[{i}]", f"is {shown(entry)}, not a pair of tokens")
         left, right = parts
         try:
