@@ -272,6 +272,36 @@ def test_random_vocabularies_equal_hf(shuffled: bool) -> None:
                 assert core_bpe(engine, piece)[0] == expected, (merges, piece)
 
 
+def falling_chain(source: random.Random, length: int) -> bytes:
+    """Bytes in which no pair comes twice."""
+    chain, pairs = [0], set()
+    while len(chain) < length:
+        pair = (chain[-1], source.randrange(256))
+        if pair not in pairs:
+            pairs.add(pair)
+            chain.append(pair[1])
+    return bytes(chain)
+
+
+def test_what_comes_far_behind_can_decide() -> None:
+    """Ranks that fall from left to right: the last pair merges first, which keeps the one before it
+    from merging, and so on down to the first. No window that ends short of the end can know."""
+    source = oracles.rng("chain")
+    chain = falling_chain(source, 20_001)
+    merges = [(chain[i : i + 1], chain[i + 1 : i + 2]) for i in range(len(chain) - 1)][::-1]
+    spec = oracles.small_spec(merges)
+    engine = cpu.Engine(build(spec), 0)
+    model = oracles.hf_of(spec).model
+    ends = (5002, 5003, 9000, 20_000, 20_001)
+    made = [chain[first:last] for first in (0, 1, 5000) for last in ends]
+    made += [chain * 2, chain[:9001] * 3, chain[:7000] + chain[3000:]]
+    for piece in made:
+        expected = [token.id for token in model.tokenize(oracles.as_symbols(piece))]
+        found, steps = core_bpe(engine, piece)
+        assert found == expected, len(piece)
+        assert steps <= 8 * len(piece)
+
+
 def test_whole_piece_first_equals_hf(isa: str) -> None:
     for number in range(max(20, oracles.FUZZ_SIZE // 10)):
         source = oracles.rng(f"whole {number}")
@@ -321,6 +351,40 @@ def test_merge_steps_are_bounded(gpt2: Tokenizer, name: str) -> None:
     expected = [token.id for token in oracles.hf_gpt2().model.tokenize(oracles.as_symbols(part))]
     assert core_bpe(gpt2._engine, part)[0] == expected
     assert gpt2.decode_bytes(done.ids) == text
+
+
+# ---- the cache ----
+
+
+def test_cache_of_many_pieces(isa: str) -> None:
+    """More distinct pieces than a small cache holds, of every length around its tables' limits."""
+    source = oracles.rng("many")
+    words = [
+        "".join(source.choices("etaoinéß", k=n)) for n in [*range(1, 70), 127, 250, 255, 256, 300]
+    ]
+    words += ["".join(source.choices("abcdefgh", k=source.randint(1, 18))) for _ in range(6000)]
+    rows = [" ".join(source.choices(words, k=60)) for _ in range(300)]
+    expected = cached_rows(tuple(rows))
+    for cache_bytes in (0, 4096, 1 << 17, None):
+        tokenizer = Tokenizer.load("gpt2", cache_bytes=cache_bytes)
+        for _ in range(2):
+            assert lists(tokenizer.encode_batch(rows, threads=1)) == expected, cache_bytes
+
+
+@lru_cache(1)
+def cached_rows(rows: tuple[str, ...]) -> list[list[int]]:
+    return oracles.hf_ids(oracles.hf_gpt2(), rows)
+
+
+def test_pieces_that_differ_in_length_alone(isa: str, gpt2: Tokenizer) -> None:
+    """Keys padded with zeros, or of inverted bytes, would take these for each other."""
+    firsts, pads = (b"", b"!", b"?!"), (b"\0", b"\xff")
+    rows = [first + pad * n for first in firsts for pad in pads for n in range(40)]
+    source = oracles.rng("padding")
+    for _ in range(3):
+        source.shuffle(rows)
+        for row, ids in zip(rows, lists(gpt2.encode_batch(rows, threads=1)), strict=True):
+            assert ids == reference.encode(gpt2.spec, row), row
 
 
 # ---- decode ----
