@@ -35,6 +35,10 @@ def id_columns(ids: Any, eos: int | None) -> tuple[pa.ListArray, pa.Int64Array]:
     """
     valid = ids.is_valid().to_numpy(zero_copy_only=False)
     lengths = ids.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    mask = None if valid.all() else ~valid
+    counts = pa.array(lengths + valid if eos is not None else lengths, pa.int64(), mask=mask)
+    if eos is None and ids.type == pa.list_(pa.uint32()):
+        return ids, counts
     values = ids.flatten().to_numpy(zero_copy_only=False)  # without what null rows may cover
     if eos is not None:
         lengths += valid
@@ -48,9 +52,11 @@ def id_columns(ids: Any, eos: int | None) -> tuple[pa.ListArray, pa.Int64Array]:
         raise InputError(f"{len(values)} ids in one row do not fit list<uint32>")
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:], dtype=np.int32)
-    mask = None if valid.all() else pa.array(~valid)
-    lists = pa.ListArray.from_arrays(pa.array(offsets), pa.array(values, pa.uint32()), mask=mask)
-    counts = pa.array(lengths, pa.int64(), mask=None if mask is None else ~valid)
+    lists = pa.ListArray.from_arrays(
+        pa.array(offsets),
+        pa.array(values, pa.uint32()),
+        mask=None if mask is None else pa.array(mask),
+    )
     return lists, counts
 
 

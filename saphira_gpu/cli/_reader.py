@@ -20,7 +20,7 @@ from saphira_gpu.cli._errors import about_file, expected_errors
 from saphira_gpu.cli._inputs import Source
 from saphira_gpu.errors import InputError
 
-BATCH_BYTES = 16 << 20
+BATCH_BYTES = 8 << 20
 PROBE_ROWS = 64
 MOST_ROWS = 1 << 20
 READ_BUFFER = 1 << 20
@@ -62,6 +62,7 @@ class Reader:
                 self._file = pq.ParquetFile(
                     source.path if self._handle is None else self._handle,
                     buffer_size=READ_BUFFER,
+                    pre_buffer=False,  # that would hold the column chunks of a row group in memory
                     page_checksum_verification=True,
                 )
                 self.schema = self._file.schema_arrow

@@ -64,12 +64,8 @@ def first_difference(
     """
     coarser: dict[str, str] = {}
     for stage in STAGES:
-        pairs = [(output(segments, stage, -1), output(expected, stage, -1))]
-        if stage != "special":
-            pairs = [
-                (output(segments, stage, number), output(expected, stage, number))
-                for number in range(len(segments))
-            ]
+        numbers = [-1] if stage == "special" else range(len(segments))
+        pairs = [(output(segments, stage, n), output(expected, stage, n)) for n in numbers]
         for number, (ours, theirs) in enumerate(pairs):
             if stage == "remap" and len(ours) == len(theirs):
                 ours = [coarser.setdefault(a, b) for a, b in zip(ours, theirs, strict=True)]

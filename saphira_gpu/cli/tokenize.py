@@ -201,6 +201,7 @@ class Job:
         """The output of one batch; adds to `totals`. Raises InputError naming the file and its
         row."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         from saphira_gpu.cli._columns import id_columns
         from saphira_gpu.cli._errors import about_file
@@ -212,7 +213,7 @@ class Job:
             lists, counts = id_columns(ids, self.eos)
         except InputError as error:
             raise about_file(source.shown, error, first_row) from None
-        totals.tokens += len(lists.values)
+        totals.tokens += pc.sum(counts).as_py() or 0
         kept = [batch.column(name) for name in self.kept]
         return pa.RecordBatch.from_arrays([lists, counts, *kept], schema=schema)
 
