@@ -245,12 +245,14 @@ def _spread(values: list[float]) -> dict[str, float]:
 
 
 def _times(run: Run) -> dict[str, float]:
-    """Seconds of one process by kind of figure."""
+    """Seconds of one process by kind of figure; cpu: processor time of all its threads."""
     cold, convert = run["cold"]["wall_s"], run["loaded"]["convert_s"]
     times = {"cold": cold, "cold_with_conversion": cold + convert}
+    times["cold_cpu"] = run["cold"]["cpu_s"]
     if "warm" in run:
         warm = statistics.median(run["warm"]["wall_s"])
         times |= {"warm": warm, "warm_with_conversion": warm + convert}
+        times["warm_cpu"] = statistics.median(run["warm"]["cpu_s"])
     return times
 
 
