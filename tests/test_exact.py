@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -21,7 +22,7 @@ from saphira_gpu import InputError, Report, Tokenizer, reference
 from saphira_gpu.batch import Batch
 from saphira_gpu.engines import cpu
 from saphira_gpu.plan import build
-from saphira_gpu.spec import Bpe, Spec
+from saphira_gpu.spec import AddedToken, Bpe, Spec
 
 
 def lists(tokens: saphira_gpu.Tokens) -> list[list[int]]:
@@ -169,9 +170,39 @@ def test_added_tokens_in_any_bytes(isa: str, special: str) -> None:
         parts = [*contents, b"\xe9", b"\xe4\xb8", b"\xc0\xa0", b"\x80", b"\xf0\x9f"]
         parts += [b" ", b"_", b"\n"]
         texts = [b"".join(source.choices(parts, k=source.randint(0, 9))) for _ in range(20)]
-        found = lists(Tokenizer.from_spec(spec).encode_batch(texts, special=special))
-        for text, ids in zip(texts, found, strict=True):
+        tokenizer = Tokenizer.from_spec(spec)
+        for text, ids in zip(
+            texts, lists(tokenizer.encode_batch(texts, special=special)), strict=True
+        ):
             assert ids == reference.encode(spec, text, special), (spec.added, text)
+            segments = reference.special(spec, text, special)
+            expected = [(start, end, token) for start, end, token in segments if token]
+            assert added_spans(tokenizer, text, special) == expected, text
+
+
+def added_spans(
+    tokenizer: Tokenizer, text: bytes, special: str
+) -> list[tuple[int, int, AddedToken]]:
+    found = tokenizer._engine.find_special(special, text)
+    return [(start, end, tokenizer.spec.added[index]) for start, end, index in found]
+
+
+def test_cases_of_special_tokens(isa: str, test_data: Path) -> None:
+    """All 40 but the five with a normalizer, which no Spec can ask for."""
+    cases = json.loads((test_data / "cases/special_token_cases.json").read_text())
+    cases = [case for case in cases if case["normalizer"] is None]
+    for case in cases:
+        contents = [token["content"] for token in case["added_tokens"]]
+        made = [AddedToken(id=256 + i, **token) for i, token in enumerate(case["added_tokens"])]
+        small = oracles.small_spec()
+        tokenizer = Tokenizer.from_spec(Spec(tuple(made), small.pretok, small.bpe))
+        text, at = case["input"], oracles.byte_positions(case["input"])
+        special = "hf_plain" if case["encode_special_tokens"] else "parse"
+        found = added_spans(tokenizer, text.encode(), special)
+        expected = [(at[row[2]], at[row[3]]) for row in case["expected"] if row[0] == "added"]
+        assert [(start, end) for start, end, _ in found] == expected, case
+        assert all(token.content in contents for _, _, token in found)
+    assert len(cases) == 35
 
 
 def test_special_error(isa: str, gpt2: Tokenizer) -> None:
