@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -70,15 +70,22 @@ class Batch:
         return Batch(data, _cumulated(lengths), self.validity, self.validity_offset)
 
     @classmethod
+    def from_text(cls, text: object) -> Batch:
+        """One row. Raises InputError if it is neither str nor bytes-like."""
+        raw = as_bytes(text)
+        return cls(np.frombuffer(raw, np.uint8), np.array((0, len(raw)), np.int64))
+
+    @classmethod
     def from_texts(cls, texts: Iterable[str | bytes | None]) -> Batch:
         """Rows from Python objects; None is a null row. Lone surrogates of a str become their
         3-byte form. Raises InputError for any other object, naming its row."""
-        parts: list[bytes] = []
-        nulls: list[int] = []
-        for i, text in enumerate(texts):
-            if text is None:
-                nulls.append(i)
-            parts.append(b"" if text is None else as_bytes(text, i))
+        texts = list(texts)
+        try:
+            return cls.from_arrow(pa.array(texts, pa.large_binary()))
+        except (UnicodeEncodeError, pa.ArrowException):
+            pass  # a lone surrogate, a memoryview, or no text at all
+        nulls = [i for i, text in enumerate(texts) if text is None]
+        parts = [b"" if text is None else as_bytes(text, i) for i, text in enumerate(texts)]
         lengths = np.fromiter(map(len, parts), np.int64, len(parts))
         validity = None
         if nulls:
@@ -112,7 +119,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tokens(Sequence["U32 | None"]):
+class Tokens:
     """Rows of ids: row i is ids[offsets[i] : offsets[i + 1]], or None where it is null.
 
     ids: uint32. offsets: int64[n_rows + 1]. validity: bool[n_rows], or None where no row is null.

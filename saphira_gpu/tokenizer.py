@@ -17,7 +17,7 @@ from saphira_gpu.batch import Batch, Tokens, as_bytes
 from saphira_gpu.decode import Decoder
 from saphira_gpu.engines import cpu
 from saphira_gpu.engines.cpu import DEFAULT_CACHE_BYTES, SPECIAL, Special
-from saphira_gpu.errors import DeviceError, InputError, TokenizerFileError
+from saphira_gpu.errors import DeviceError, InputError, TokenizerFileError, UnsupportedError
 from saphira_gpu.plan import build
 from saphira_gpu.report import Report
 from saphira_gpu.spec import Spec
@@ -57,7 +57,10 @@ class Tokenizer:
         self._spec = spec
         self._source = source
         self._cache_bytes = cache_bytes
-        self._engine = cpu.Engine(build(spec), cache_bytes)
+        try:
+            self._engine = cpu.Engine(build(spec), cache_bytes)
+        except UnsupportedError as error:
+            raise UnsupportedError(f"{spec.name or 'this Spec'}: {error}") from None
 
     @classmethod
     def load(
@@ -156,7 +159,7 @@ class Tokenizer:
     ) -> U32:
         """uint32 ids of one text. invalid="null" is for batches and raises ValueError here."""
         options = _Options(special, invalid, threads, report, single=True)
-        return self._run(Batch.from_texts([as_bytes(text)]), options).ids
+        return self._run(Batch.from_text(text), options).ids
 
     def encode_batch(
         self,
@@ -220,11 +223,17 @@ class Tokenizer:
         return columns.counts(found, self._run_column(found, options))
 
     def count(
-        self, text: Text, *, special: Special = "plain", invalid: Invalid = "contract"
+        self,
+        text: Text,
+        *,
+        special: Special = "plain",
+        invalid: Invalid = "contract",
+        threads: int | None = 1,
+        report: Report | None = None,
     ) -> int:
-        """How many ids a text has."""
-        options = _Options(special, invalid, 1, None, single=True, ids=False)
-        return self._run(Batch.from_texts([as_bytes(text)]), options).n_ids
+        """How many ids `encode` gives for a text."""
+        options = _Options(special, invalid, threads, report, single=True, ids=False)
+        return self._run(Batch.from_text(text), options).n_ids
 
     # ---- look inside ----
 

@@ -235,6 +235,18 @@ def test_offsets_that_lead_outside(tok: Tokenizer) -> None:
 # ---- other producers ----
 
 
+def test_extension_types_are_their_storage(tok: Tokenizer) -> None:
+    if not hasattr(pa, "bool8"):
+        pytest.skip("this pyarrow has no canonical extension types")
+    array = pa.array(['{"a": 1}', None], pa.string())
+    column = pa.ExtensionArray.from_storage(pa.json_(pa.string()), array)
+    for form in (column, pa.chunked_array([column, column[1:]]), pa.table({"j": column})):
+        assert tok.encode_arrow(form).to_pylist()[:2] == expected(tok, array.to_pylist())
+    number = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1], pa.int8()))
+    with pytest.raises(InputError, match="is not text"):
+        tok.encode_arrow(number)
+
+
 def test_tables_of_one_column(tok: Tokenizer) -> None:
     array = as_type(ROWS, pa.string())
     want = expected(tok, ROWS)

@@ -87,6 +87,9 @@ def test_encode_batch(tok: Tokenizer) -> None:
     with pytest.raises(ValueError, match="step 1"):
         tokens[::2]
     assert tok.encode_batch([]).to_list() == []
+    mixed = ["a", b"b\xff", bytearray(b"c"), memoryview(b"d"), None, np.str_("e"), "\0"]
+    one_by_one = [None if text is None else tok.encode(text).tolist() for text in mixed]
+    assert tok.encode_batch(mixed).to_list() == one_by_one
     assert tok.encode_batch(text for text in TEXTS).to_list() == want[:-2]
 
 
@@ -393,8 +396,9 @@ def test_pickle(tok: Tokenizer, tmp_path: Path) -> None:
 def test_report_and_errors_pickle() -> None:
     report = Report(rows=1, added={"a": 2})
     assert pickle.loads(pickle.dumps(report)) == report
-    error = pickle.loads(pickle.dumps(InputError("why")))
-    assert str(error) == "why" and error.row is None
+    for row in (None, 7):
+        error = pickle.loads(pickle.dumps(InputError("why", row)))
+        assert str(error) == "why" and error.row == row
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])

@@ -35,7 +35,10 @@ class _Map:
     def __init__(self, capacity: int) -> None:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
         self.capacity = -(-capacity // _PAGE) * _PAGE
-        self.memory = mmap.mmap(-1, self.capacity, flags=flags)
+        try:
+            self.memory = mmap.mmap(-1, self.capacity, flags=flags)
+        except OSError as error:
+            raise MemoryError(f"no room for {self.capacity} bytes of ids: {error}") from None
         self.used = 0
 
     def trim(self, used: int) -> None:

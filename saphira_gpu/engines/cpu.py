@@ -31,7 +31,7 @@ ffi: Any = _ffi
 lib: Any = _lib
 
 # Holds the cache's 2^18 slots.
-DEFAULT_CACHE_BYTES = 16 << 20
+DEFAULT_CACHE_BYTES = 64 << 20
 
 Special = Literal["plain", "parse", "hf_plain", "error"]
 SPECIAL: dict[str, int] = {
