@@ -45,9 +45,6 @@ class Segment(NamedTuple):
     added: AddedToken | None
 
 
-# ---- special ----
-
-
 def special(spec: Spec, text: bytes, mode: str = "plain") -> list[Segment]:
     """Cuts `text` at its added tokens. Empty text gives no segment; empty content is ignored.
 
@@ -107,15 +104,9 @@ def _is_white(char: Char) -> bool:
     return char.tag in SPACE_TAGS
 
 
-# ---- normalize ----
-
-
 def normalize(spec: Spec, segment: bytes) -> bytes:
     """The identity: no Spec asks for a normalizer."""
     return segment
-
-
-# ---- pretok: classify, remap, boundaries ----
 
 
 def classify(segment: bytes) -> list[Char]:
@@ -224,11 +215,15 @@ def _spaced(wanted: str) -> Rule:
     return rule
 
 
-def _white(text: bytes, classes: str, at: int) -> int:
-    r"""\s+(?!\S)|\s+: a run of white space, without its last character if more than that one comes
-    before something else."""
+def _white_before(text: bytes, classes: str, at: int) -> int:
+    r"""\s+(?!\S): white space up to the end, or all but the last before something else."""
     end = _run(classes, at, "SW")
-    return end if end == len(classes) or end - at < 2 else end - 1
+    return end if end == len(classes) else max(at, end - 1)
+
+
+def _white(text: bytes, classes: str, at: int) -> int:
+    r"""\s+"""
+    return _run(classes, at, "SW")
 
 
 # Of each scheme: the superatoms that are Letter, Number, Space (U+0020) and other White space (the
@@ -241,12 +236,9 @@ _SCHEMES: dict[str, tuple[dict[str, str], tuple[Rule, ...]]] = {
             **{"KanaLetter": "L", "NumWord": "N", "NumOther": "N", "HanNum": "N"},
             **{"Space": "S", "WsOther": "W", "Newline": "W"},
         },
-        (_contraction, _spaced("L"), _spaced("N"), _spaced("O"), _white),
+        (_contraction, _spaced("L"), _spaced("N"), _spaced("O"), _white_before, _white),
     )
 }
-
-# ---- bytemap ----
-
 # GPT-2's symbol of each byte: itself where Latin-1 prints it, else U+0100, U+0101, … in turn.
 _PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
 _REST = [byte for byte in range(256) if byte not in _PRINTABLE]
@@ -256,9 +248,6 @@ BYTE_SYMBOL = [chr(0x100 + _REST.index(b) if b in _REST else b) for b in range(2
 def bytemap(piece: bytes) -> str:
     r"""One symbol of the byte alphabet for each byte: b" caf\xc3\xa9" → "ĠcafÃ©"."""
     return "".join(BYTE_SYMBOL[byte] for byte in piece)
-
-
-# ---- bpe ----
 
 
 def bpe(spec: Spec, symbols: str) -> list[str]:
@@ -301,18 +290,12 @@ def _tables(bpe: Bpe) -> Tables:
     return ids, ranks
 
 
-# ---- vocab ----
-
-
 def vocab(spec: Spec, tokens: Sequence[str]) -> list[int]:
     """The id of each token. Raises InputError for a symbol that the vocabulary does not have."""
     ids, _ = _tables(spec.bpe)
     if missing := [token for token in tokens if token not in ids]:
         raise InputError(f"the vocabulary has no token {missing[0]!r}")
     return [ids[token] for token in tokens]
-
-
-# ---- all of it ----
 
 
 @dataclass(frozen=True, slots=True)
