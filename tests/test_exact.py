@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -346,32 +346,35 @@ def test_whole_piece_first_equals_hf(isa: str) -> None:
             assert lists(Tokenizer.from_spec(spec).encode_batch(texts)) == expected, (merges, extra)
 
 
-MEGABYTE = 1 << 20
+def drawn(alphabet: Sequence[int], n: int) -> bytes:
+    return bytes(random.Random(1).choices(alphabet, k=n))
 
 
-def hard_texts() -> dict[str, bytes]:
-    """A megabyte each of what makes one endless piece."""
-    source = random.Random(1)
-    cjk = [chr(source.randrange(0x4E00, 0x9FA5)) for _ in range(MEGABYTE // 3)]
-    return {
-        "one letter": b"a" * MEGABYTE,
-        "random letters": bytes(source.choices(range(97, 123), k=MEGABYTE)),
-        "two letters": bytes(source.choices(b"ab", k=MEGABYTE)),
-        "spaces": b" " * MEGABYTE,
-        "newlines": b"\n" * MEGABYTE,
-        "cjk": "".join(cjk).encode(),
-        "one cjk": "的".encode() * (MEGABYTE // 3),
-        "dashes": b"-=" * (MEGABYTE // 2),
-        "digits": bytes(source.choices(b"0123456789", k=MEGABYTE)),
-        "stray bytes": bytes(source.choices(range(128, 192), k=MEGABYTE)),
-    }
+def cjk(n: int) -> bytes:
+    return "".join(map(chr, random.Random(1).choices(range(0x4E00, 0x9FA5), k=n // 3))).encode()
 
 
-@pytest.mark.parametrize("name", hard_texts())
-def test_merge_steps_are_bounded(gpt2: Tokenizer, name: str) -> None:
+# n bytes of what makes one endless piece.
+HARD: dict[str, Callable[[int], bytes]] = {
+    "one letter": lambda n: b"a" * n,
+    "random letters": lambda n: drawn(range(97, 123), n),
+    "two letters": lambda n: drawn(b"ab", n),
+    "spaces": lambda n: b" " * n,
+    "newlines": lambda n: b"\n" * n,
+    "cjk": cjk,
+    "one cjk": lambda n: "的".encode() * (n // 3),
+    "dashes": lambda n: b"-=" * (n // 2),
+    "digits": lambda n: drawn(b"0123456789", n),
+    "stray bytes": lambda n: drawn(range(128, 192), n),
+}
+
+
+@pytest.mark.parametrize("size", [1 << 20, pytest.param(10 << 20, marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", HARD)
+def test_merge_steps_are_bounded(gpt2: Tokenizer, name: str, size: int) -> None:
     """Merges of one endless piece: no more than five for four bytes, so time grows in proportion;
     and the ids are HF's."""
-    text = hard_texts()[name]
+    text = HARD[name](size)
     ids, steps = core_bpe(gpt2._engine, text)
     assert steps <= 1.25 * len(text)
     batch = Batch(np.frombuffer(text, np.uint8), np.array([0, len(text)], np.int64))
