@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "backend.h"
+#include "cache.h"
 
 #define SA_ISA_NAME "avx2"
 #define SA_BACKEND sa_backend_avx2
@@ -32,6 +33,10 @@ static inline lane_mask sa_eq_mask(lanes v, u8 x) {
   return r;
 }
 static inline u64 sa_eq(lanes v, u8 x) { return sa_high(sa_eq_mask(v, x)); }
+static inline u64 sa_same(lanes v, lanes w) {
+  lanes r = {_mm256_cmpeq_epi8(v.a, w.a), _mm256_cmpeq_epi8(v.b, w.b)};
+  return sa_high(r);
+}
 /* Bytes at or above x, unsigned; x >= 0x80. */
 static inline u64 sa_at_least(lanes v, u8 x) {
   lanes s = sa_splat(x), r = {_mm256_cmpeq_epi8(_mm256_max_epu8(v.a, s.a), v.a),
@@ -66,11 +71,11 @@ static inline lanes sa_blend(lane_mask m, lanes yes, lanes no) {
 }
 static inline lanes sa_and(lanes v, u8 x) { return sa_mask_and(v, sa_splat(x)); }
 static inline lanes sa_mod64(lanes v) { return sa_and(v, 0x3F); }
-static inline __m256i sa_table16(const u8 *t) {
+static inline __m256i sa_broadcast16(const u8 *t) {
   return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)t));
 }
 static inline lanes sa_lookup16(const u8 *table, lanes v) {
-  __m256i t = sa_table16(table);
+  __m256i t = sa_broadcast16(table);
   lanes r = {_mm256_shuffle_epi8(t, v.a), _mm256_shuffle_epi8(t, v.b)};
   return r;
 }
@@ -80,7 +85,7 @@ static inline lanes sa_lookup_parts(const u8 *table, int parts, lanes v) {
   const __m256i add = _mm256_set1_epi8(0x70);
   lanes r = sa_splat(0);
   for (int k = 0; k < parts; k++) {
-    __m256i t = sa_table16(table + 16 * k), flip = _mm256_set1_epi8((char)(16 * k));
+    __m256i t = sa_broadcast16(table + 16 * k), flip = _mm256_set1_epi8((char)(16 * k));
     __m256i ia = _mm256_adds_epu8(_mm256_xor_si256(v.a, flip), add);
     __m256i ib = _mm256_adds_epu8(_mm256_xor_si256(v.b, flip), add);
     r.a = _mm256_or_si256(r.a, _mm256_shuffle_epi8(t, ia));
@@ -90,7 +95,7 @@ static inline lanes sa_lookup_parts(const u8 *table, int parts, lanes v) {
 }
 /* v 0..31. */
 static inline lanes sa_lookup32(const u8 *table, lanes v) {
-  __m256i t0 = sa_table16(table), t1 = sa_table16(table + 16);
+  __m256i t0 = sa_broadcast16(table), t1 = sa_broadcast16(table + 16);
   lanes r = {_mm256_blendv_epi8(_mm256_shuffle_epi8(t0, v.a), _mm256_shuffle_epi8(t1, v.a),
                                 _mm256_slli_epi16(v.a, 3)),
              _mm256_blendv_epi8(_mm256_shuffle_epi8(t0, v.b), _mm256_shuffle_epi8(t1, v.b),
@@ -99,10 +104,10 @@ static inline lanes sa_lookup32(const u8 *table, lanes v) {
 }
 static inline __m256i sa_lookup64_half(const u8 *table, __m256i v) {
   __m256i by16 = _mm256_slli_epi16(v, 3), by32 = _mm256_slli_epi16(v, 2);
-  __m256i low = _mm256_blendv_epi8(_mm256_shuffle_epi8(sa_table16(table), v),
-                                   _mm256_shuffle_epi8(sa_table16(table + 16), v), by16);
-  __m256i high = _mm256_blendv_epi8(_mm256_shuffle_epi8(sa_table16(table + 32), v),
-                                    _mm256_shuffle_epi8(sa_table16(table + 48), v), by16);
+  __m256i low = _mm256_blendv_epi8(_mm256_shuffle_epi8(sa_broadcast16(table), v),
+                                   _mm256_shuffle_epi8(sa_broadcast16(table + 16), v), by16);
+  __m256i high = _mm256_blendv_epi8(_mm256_shuffle_epi8(sa_broadcast16(table + 32), v),
+                                    _mm256_shuffle_epi8(sa_broadcast16(table + 48), v), by16);
   return _mm256_blendv_epi8(low, high, by32);
 }
 /* v from sa_mod64. */
@@ -128,6 +133,38 @@ static inline size_t sa_positions(u64 word, u32 base, u32 *out) {
     i += 8;
   } while (i < n);
   return n;
+}
+
+/* ---- pieces ---- */
+
+/* Bit i: lo <= v[i] <= hi, of eight. */
+static inline u32 sa_between8(const u32 *v, u32 lo, u32 hi) {
+  const __m256i x = _mm256_sub_epi32(_mm256_loadu_si256((const __m256i *)v), _mm256_set1_epi32((int)lo));
+  const __m256i most = _mm256_min_epu32(x, _mm256_set1_epi32((int)(hi - lo)));
+  return (u32)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(most, x)));
+}
+
+/* Bit i: v[i] == 0, of eight. */
+static inline u32 sa_zeros8(const uint64_t *v) {
+  const __m256i zero = _mm256_setzero_si256();
+  const __m256i low = _mm256_cmpeq_epi64(_mm256_loadu_si256((const __m256i *)v), zero);
+  const __m256i high = _mm256_cmpeq_epi64(_mm256_loadu_si256((const __m256i *)(v + 4)), zero);
+  return (u32)(_mm256_movemask_pd(_mm256_castsi256_pd(low)) | _mm256_movemask_pd(_mm256_castsi256_pd(high)) << 4);
+}
+
+/* The value of a key in a set of two, or 0. The set is a register {key, value, key, value}: each value is kept
+ * where the key before it is equal, and the two joined. */
+static inline u64 sa_probe8(const sa_entry8 *e, u64 key) {
+  const __m256i set = _mm256_load_si256((const __m256i *)e);
+  const __m256i equal = _mm256_cmpeq_epi64(set, _mm256_set1_epi64x((long long)key));
+  const __m256i kept = _mm256_and_si256(set, _mm256_shuffle_epi32(equal, 0x4E));
+  const __m128i both = _mm_or_si128(_mm256_castsi256_si128(kept), _mm256_extracti128_si256(kept, 1));
+  return (u64)_mm_extract_epi64(both, 1);
+}
+
+static inline u64 sa_probe16(const sa_entry16 *e, u64 low, u64 high) {
+  const u64 first = (e[0].low ^ low) | (e[0].high ^ high), second = (e[1].low ^ low) | (e[1].high ^ high);
+  return (e[0].value & -(u64)(first == 0)) | (e[1].value & -(u64)(second == 0));
 }
 
 #endif

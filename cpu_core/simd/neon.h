@@ -5,6 +5,7 @@
 #include <arm_neon.h>
 
 #include "backend.h"
+#include "cache.h"
 
 #define SA_ISA_NAME "neon"
 #define SA_BACKEND sa_backend_neon
@@ -49,6 +50,11 @@ static inline lane_mask sa_eq_mask(lanes v, u8 x) {
   return r;
 }
 static inline u64 sa_eq(lanes v, u8 x) { return sa_mask_bits(sa_eq_mask(v, x)); }
+static inline u64 sa_same(lanes v, lanes w) {
+  lanes r;
+  SA_EACH(r, vceqq_u8(v.val[i], w.val[i]));
+  return sa_mask_bits(r);
+}
 /* Bytes at or above x, unsigned. */
 static inline u64 sa_at_least(lanes v, u8 x) {
   lanes r;
@@ -124,6 +130,34 @@ static inline size_t sa_positions(u64 word, u32 base, u32 *out) {
     i += 4;
   } while (i < n);
   return n;
+}
+
+/* ---- pieces ---- */
+
+static inline u64 sa_ones_if(int condition) { return -(u64)condition; }
+
+/* Bit i: lo <= v[i] <= hi, of eight. */
+static inline u32 sa_between8(const u32 *v, u32 lo, u32 hi) {
+  u32 mask = 0;
+  for (int i = 0; i < 8; i++) mask |= (u32)(v[i] - lo <= hi - lo) << i;
+  return mask;
+}
+
+/* Bit i: v[i] == 0, of eight. */
+static inline u32 sa_zeros8(const uint64_t *v) {
+  u32 mask = 0;
+  for (int i = 0; i < 8; i++) mask |= (u32)(v[i] == 0) << i;
+  return mask;
+}
+
+/* The value of a key in a set of two, or 0. */
+static inline u64 sa_probe8(const sa_entry8 *e, u64 key) {
+  return (e[0].value & sa_ones_if(e[0].key == key)) | (e[1].value & sa_ones_if(e[1].key == key));
+}
+
+static inline u64 sa_probe16(const sa_entry16 *e, u64 low, u64 high) {
+  const u64 first = (e[0].low ^ low) | (e[0].high ^ high), second = (e[1].low ^ low) | (e[1].high ^ high);
+  return (e[0].value & sa_ones_if(first == 0)) | (e[1].value & sa_ones_if(second == 0));
 }
 
 #endif

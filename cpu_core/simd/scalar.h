@@ -3,6 +3,7 @@
 #define SAPHIRA_SIMD_H
 
 #include "backend.h"
+#include "cache.h"
 
 #define SA_ISA_NAME "scalar"
 #define SA_BACKEND sa_backend_scalar
@@ -43,6 +44,14 @@ static inline u64 sa_eq(lanes v, u8 x) {
   u64 m = 0, splat = x * SA_EVERY;
   for (int i = 0; i < 8; i++) {
     u64 y = sa_word(v.b + 8 * i) ^ splat;
+    m |= sa_top_bits(~(((y & SA_LOW7) + SA_LOW7) | y)) << (8 * i);
+  }
+  return m;
+}
+static inline u64 sa_same(lanes v, lanes w) {
+  u64 m = 0;
+  for (int i = 0; i < 8; i++) {
+    u64 y = sa_word(v.b + 8 * i) ^ sa_word(w.b + 8 * i);
     m |= sa_top_bits(~(((y & SA_LOW7) + SA_LOW7) | y)) << (8 * i);
   }
   return m;
@@ -109,6 +118,34 @@ static inline size_t sa_positions(u64 word, u32 base, u32 *out) {
   u32 *first = out;
   for (; word; word &= word - 1) *out++ = base + (u32)sa_ctz64(word);
   return (size_t)(out - first);
+}
+
+/* ---- pieces ---- */
+
+static inline u64 sa_ones_if(int condition) { return -(u64)condition; }
+
+/* Bit i: lo <= v[i] <= hi, of eight. */
+static inline u32 sa_between8(const u32 *v, u32 lo, u32 hi) {
+  u32 mask = 0;
+  for (int i = 0; i < 8; i++) mask |= (u32)(v[i] - lo <= hi - lo) << i;
+  return mask;
+}
+
+/* Bit i: v[i] == 0, of eight. */
+static inline u32 sa_zeros8(const uint64_t *v) {
+  u32 mask = 0;
+  for (int i = 0; i < 8; i++) mask |= (u32)(v[i] == 0) << i;
+  return mask;
+}
+
+/* The value of a key in a set of two, or 0. */
+static inline u64 sa_probe8(const sa_entry8 *e, u64 key) {
+  return (e[0].value & sa_ones_if(e[0].key == key)) | (e[1].value & sa_ones_if(e[1].key == key));
+}
+
+static inline u64 sa_probe16(const sa_entry16 *e, u64 low, u64 high) {
+  const u64 first = (e[0].low ^ low) | (e[0].high ^ high), second = (e[1].low ^ low) | (e[1].high ^ high);
+  return (e[0].value & sa_ones_if(first == 0)) | (e[1].value & sa_ones_if(second == 0));
 }
 
 #endif

@@ -2,60 +2,66 @@
 #include "cache.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #define HOT_MAX (2 << 20)     /* bytes of a hot table: with more, hits come from farther away than they are worth */
+#define HUGE_PAGE (2 << 20)
 #define FIRST_BITS 12         /* tables start with this many entries */
 #define LOAD(bits) (((int64_t)1 << (bits)) / 8 * 5)
 
 static uint32_t log2_floor(int64_t x) { return x < 2 ? 0 : 63 - (uint32_t)__builtin_clzll((uint64_t)x); }
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
+/* Zeroed memory; large tables in huge pages where the system has them, for a look-up lands anywhere in them. */
 static void *zeroed(size_t bytes) {
   void *memory = NULL;
-  if (posix_memalign(&memory, 64, bytes)) return NULL;
+  if (posix_memalign(&memory, bytes < HUGE_PAGE ? 64 : HUGE_PAGE, bytes)) return NULL;
+#ifdef MADV_HUGEPAGE
+  if (bytes >= HUGE_PAGE) madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
   return memset(memory, 0, bytes);
 }
 
 /* ---- open addressing ---- */
 
-void sa_table16_add(sa_table16 *t, uint64_t low, uint64_t high, uint64_t value) {
+void sa_map16_add(sa_map16 *t, uint64_t low, uint64_t high, uint64_t value) {
   const uint64_t mask = ((uint64_t)1 << t->bits) - 1;
-  uint64_t slot = sa_hash16(low, high) >> (64 - t->bits);
+  uint64_t slot = sa_hash16(low, high) & mask;
   while (t->entries[slot].value) slot = (slot + 1) & mask;
   t->entries[slot] = (sa_entry16){low, high, value, 0};
   t->used++;
 }
 
-sa_table16 sa_table16_new(int64_t n) {
-  sa_table16 t = {NULL, 6, 6, 0};
+sa_map16 sa_map16_new(int64_t n) {
+  sa_map16 t = {NULL, 6, 6, 0};
   while ((int64_t)1 << t.bits < 2 * n) t.bits++;
   t.max_bits = t.bits;
   t.entries = zeroed(sizeof *t.entries << t.bits);
   return t;
 }
 
-static int grow16(sa_table16 *t) {
-  sa_table16 bigger = {zeroed(sizeof *t->entries << (t->bits + 1)), t->bits + 1, t->max_bits, 0};
+static int grow16(sa_map16 *t) {
+  sa_map16 bigger = {zeroed(sizeof *t->entries << (t->bits + 1)), t->bits + 1, t->max_bits, 0};
   if (!bigger.entries) return 0;
   for (int64_t i = 0; i < (int64_t)1 << t->bits; i++) {
     const sa_entry16 *e = &t->entries[i];
-    if (e->value) sa_table16_add(&bigger, e->low, e->high, e->value);
+    if (e->value) sa_map16_add(&bigger, e->low, e->high, e->value);
   }
   free(t->entries);
   *t = bigger;
   return 1;
 }
 
-static void add_long(sa_table_long *t, sa_entry_long entry) {
+static void add_long(sa_map_long *t, sa_entry_long entry) {
   const uint64_t mask = ((uint64_t)1 << t->bits) - 1;
-  uint64_t slot = entry.hash >> (64 - t->bits);
+  uint64_t slot = entry.hash & mask;
   while (t->entries[slot].value) slot = (slot + 1) & mask;
   t->entries[slot] = entry;
   t->used++;
 }
 
-static int grow_long(sa_table_long *t) {
-  sa_table_long bigger = {zeroed(sizeof *t->entries << (t->bits + 1)), t->bits + 1, t->max_bits, 0};
+static int grow_long(sa_map_long *t) {
+  sa_map_long bigger = {zeroed(sizeof *t->entries << (t->bits + 1)), t->bits + 1, t->max_bits, 0};
   if (!bigger.entries) return 0;
   for (int64_t i = 0; i < (int64_t)1 << t->bits; i++)
     if (t->entries[i].value) add_long(&bigger, t->entries[i]);
@@ -135,7 +141,7 @@ int sa_cache_room(sa_cache *c) {
 
 void sa_cache_put(sa_cache *c, uint64_t low, uint64_t high, uint64_t value) {
   /* in mid-chunk the load may pass the mark where the next look grows the table, but never fill it */
-  if (c->back.used < ((int64_t)1 << c->back.bits) / 8 * 7) sa_table16_add(&c->back, low, high, value);
+  if (c->back.used < ((int64_t)1 << c->back.bits) / 8 * 7) sa_map16_add(&c->back, low, high, value);
 }
 
 void sa_cache_put_long(sa_cache *c, uint64_t hash, const uint8_t *piece, uint32_t n, uint64_t value) {

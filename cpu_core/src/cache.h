@@ -28,25 +28,25 @@ typedef struct sa_entry16 { uint64_t low, high, value, unused; } sa_entry16;
 typedef struct sa_entry_long { uint64_t hash, value; uint32_t at, length; uint64_t unused; } sa_entry_long;
 
 /* An open-addressing table of 1 << bits entries. */
-typedef struct sa_table16 {
+typedef struct sa_map16 {
   sa_entry16 *entries;
   uint32_t bits, max_bits;
   int64_t used;
-} sa_table16;
+} sa_map16;
 
-typedef struct sa_table_long {
+typedef struct sa_map_long {
   sa_entry_long *entries;
   uint32_t bits, max_bits;
   int64_t used;
-} sa_table_long;
+} sa_map_long;
 
 typedef struct sa_cache {
   int on;                     /* 0: no table, only the spill list is used */
   sa_entry8 *hot8;            /* 1 << hot8_bits entries, in sets of two */
   sa_entry16 *hot16;
   uint32_t hot8_bits, hot16_bits;
-  sa_table16 back;
-  sa_table_long longer;
+  sa_map16 back;
+  sa_map_long longer;
   uint8_t *arena;             /* bytes of longer pieces */
   int64_t arena_used, arena_capacity, arena_max;
   uint32_t *spill;            /* ids of values of more than three */
@@ -83,10 +83,10 @@ static inline uint64_t sa_cache_value(sa_cache *c, const uint32_t *ids, int64_t 
 
 /* The hot set of two that a hash falls in. */
 static inline sa_entry8 *sa_hot8(const sa_cache *c, uint64_t hash) {
-  return c->hot8 + (hash >> (64 - c->hot8_bits) & ~(uint64_t)1);
+  return c->hot8 + (hash & (((uint64_t)1 << c->hot8_bits) - 2));
 }
 static inline sa_entry16 *sa_hot16(const sa_cache *c, uint64_t hash) {
-  return c->hot16 + (hash >> (64 - c->hot16_bits) & ~(uint64_t)1);
+  return c->hot16 + (hash & (((uint64_t)1 << c->hot16_bits) - 2));
 }
 
 /* A new entry goes first in its set and pushes the older ones back, one of them out. */
@@ -100,9 +100,9 @@ static inline void sa_hot16_put(sa_entry16 *set, uint64_t low, uint64_t high, ui
 }
 
 /* The value of a key (high = 0 for a key of one word), 0 if it is not there. No key is all zeros. */
-static inline uint64_t sa_table16_find(const sa_table16 *t, uint64_t low, uint64_t high) {
+static inline uint64_t sa_map16_find(const sa_map16 *t, uint64_t low, uint64_t high) {
   const uint64_t mask = ((uint64_t)1 << t->bits) - 1;
-  for (uint64_t slot = sa_hash16(low, high) >> (64 - t->bits);; slot = (slot + 1) & mask) {
+  for (uint64_t slot = sa_hash16(low, high) & mask;; slot = (slot + 1) & mask) {
     const sa_entry16 *e = &t->entries[slot];
     if (e->low == low && e->high == high) return e->value;
     if (!e->value) return 0;
@@ -110,9 +110,9 @@ static inline uint64_t sa_table16_find(const sa_table16 *t, uint64_t low, uint64
 }
 
 static inline uint64_t sa_cache_find_long(const sa_cache *c, uint64_t hash, const uint8_t *piece, uint32_t n) {
-  const sa_table_long *t = &c->longer;
+  const sa_map_long *t = &c->longer;
   const uint64_t mask = ((uint64_t)1 << t->bits) - 1;
-  for (uint64_t slot = hash >> (64 - t->bits);; slot = (slot + 1) & mask) {
+  for (uint64_t slot = hash & mask;; slot = (slot + 1) & mask) {
     const sa_entry_long *e = &t->entries[slot];
     if (!e->value) return 0;
     if (e->hash == hash && e->length == n && memcmp(c->arena + e->at, piece, n) == 0) return e->value;
@@ -120,8 +120,8 @@ static inline uint64_t sa_cache_find_long(const sa_cache *c, uint64_t hash, cons
 }
 
 /* A table with room for n entries at half load, zeroed; entries is NULL when out of memory. */
-sa_table16 sa_table16_new(int64_t n);
+sa_map16 sa_map16_new(int64_t n);
 /* Adds a key that is not there. The table has a free slot left. */
-void sa_table16_add(sa_table16 *t, uint64_t low, uint64_t high, uint64_t value);
+void sa_map16_add(sa_map16 *t, uint64_t low, uint64_t high, uint64_t value);
 
 #endif

@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hotpath.h"
 #include "pretok.h"
 
 sa_context *sa_context_new(const sa_model *model, int64_t cache_bytes) {
-  sa_context *c = malloc(sizeof *c);
+  sa_context *c = calloc(1, sizeof *c);
   if (!c) return NULL;
   c->model = model;
   c->pieces = c->misses = 0;
@@ -76,8 +77,8 @@ static uint64_t resolve(sa_context *c, const uint8_t *piece, int64_t n, const ui
     if (value) return value;
   }
   if (n <= SA_KEY16_BYTES) {
-    value = sa_table16_find(&c->model->pieces, low, high);
-    if (!value && cache->on) value = sa_table16_find(&cache->back, low, high);
+    value = sa_map16_find(&c->model->pieces, low, high);
+    if (!value && cache->on) value = sa_map16_find(&cache->back, low, high);
   }
   if (!value) {
     uint32_t single;
@@ -95,86 +96,34 @@ static uint64_t resolve(sa_context *c, const uint8_t *piece, int64_t n, const ui
   return value;
 }
 
-static inline uint64_t ones_if(int condition) { return -(uint64_t)condition; }
+extern const struct sa_hot_path sa_hot_scalar;
+#if defined(__x86_64__) || defined(_M_X64)
+extern const struct sa_hot_path sa_hot_avx2, sa_hot_avx512;
+#elif defined(__aarch64__)
+extern const struct sa_hot_path sa_hot_neon;
+#endif
 
-/* Looks up pieces [0, n) of a chunk, text + starts[i] of length starts[i+1] - starts[i], in the hot tables. Hits
- * fill values; the others are listed in missed. No branch depends on a piece: lengths and hits are as good as
- * random to a branch predictor. In groups: indices by length, then keys, hashes and prefetches, then probes. */
-#define GROUP 64
-
-static int64_t probe(sa_context *c, const uint8_t *text, int64_t n, const uint8_t *end) {
-  const sa_cache *cache = &c->cache;
-  const uint32_t *starts = c->starts;
-  uint64_t *values = c->values;
-  int64_t misses = 0, base = 0;
-  for (; cache->on && base < n; base += GROUP) {
-    uint32_t short8[GROUP], short16[GROUP];
-    uint64_t low[GROUP], low16[GROUP], high16[GROUP];
-    const sa_entry8 *set8[GROUP];
-    const sa_entry16 *set16[GROUP];
-    const uint32_t count = (uint32_t)(n - base < GROUP ? n - base : GROUP);
-    uint32_t n8 = 0, n16 = 0;
-    if (text + starts[base + count - 1] + 16 > end) break; /* the text's last bytes: not by whole words */
-    for (uint32_t k = 0; k < count; k++) {
-      const uint32_t i = (uint32_t)base + k, length = starts[i + 1] - starts[i];
-      values[i] = 0;
-      short8[n8] = i;
-      n8 += length <= SA_KEY8_BYTES;
-      short16[n16] = i;
-      n16 += length > SA_KEY8_BYTES && length <= SA_KEY16_BYTES;
-    }
-    for (uint32_t k = 0; k < n8; k++) {
-      const uint32_t at = starts[short8[k]], length = starts[short8[k] + 1] - at;
-      low[k] = sa_key8(load64(text + at), length);
-      set8[k] = sa_hot8(cache, sa_hash8(low[k]));
-      __builtin_prefetch(set8[k]);
-    }
-    for (uint32_t k = 0; k < n16; k++) {
-      const uint32_t at = starts[short16[k]], length = starts[short16[k] + 1] - at;
-      low16[k] = load64(text + at);
-      high16[k] = sa_key16_high(load64(text + at + 8), length);
-      set16[k] = sa_hot16(cache, sa_hash16(low16[k], high16[k]));
-      __builtin_prefetch(set16[k]);
-    }
-    for (uint32_t k = 0; k < n8; k++) {
-      const sa_entry8 *e = set8[k];
-      values[short8[k]] = (e[0].value & ones_if(e[0].key == low[k])) | (e[1].value & ones_if(e[1].key == low[k]));
-    }
-    for (uint32_t k = 0; k < n16; k++) {
-      const sa_entry16 *e = set16[k];
-      const uint64_t first = (e[0].low ^ low16[k]) | (e[0].high ^ high16[k]);
-      const uint64_t second = (e[1].low ^ low16[k]) | (e[1].high ^ high16[k]);
-      values[short16[k]] = (e[0].value & ones_if(first == 0)) | (e[1].value & ones_if(second == 0));
-    }
-    for (uint32_t k = 0; k < count; k++) {
-      c->missed[misses] = (uint32_t)base + k;
-      misses += values[base + k] == 0;
-    }
+static const struct sa_hot_path *sa_hot(void) {
+  switch (sa_isa_active()) {
+#if defined(__x86_64__) || defined(_M_X64)
+    case SA_ISA_AVX2: return &sa_hot_avx2;
+    case SA_ISA_AVX512: return &sa_hot_avx512;
+#elif defined(__aarch64__)
+    case SA_ISA_NEON: return &sa_hot_neon;
+#endif
+    default: return &sa_hot_scalar;
   }
-  for (; base < n; base++) c->missed[misses++] = (uint32_t)base;
-  return misses;
 }
 
-/* Writes the ids of pieces [from, to); free: ids that may be written at out, used or not. */
-static inline uint32_t *emit(const sa_context *c, int64_t from, int64_t to, uint32_t *out, int64_t room) {
-  const uint32_t *limit = out + (room - 3);
-  for (int64_t i = from; i < to; i++) {
-    const uint64_t value = c->values[i];
-    const uint32_t count = sa_value_count(value);
-    if (count && out < limit) {
-      out[0] = (uint32_t)value & 0xFFFFF;
-      out[1] = (uint32_t)(value >> 20) & 0xFFFFF;
-      out[2] = (uint32_t)(value >> 40) & 0xFFFFF;
-      out += count;
-    } else if (count) {
-      for (uint32_t k = 0; k < count; k++) *out++ = (uint32_t)(value >> (20 * k)) & 0xFFFFF;
-    } else {
-      const uint32_t n = (uint32_t)(value >> 32);
-      memcpy(out, c->cache.spill + (uint32_t)value, n * sizeof *out);
-      out += n;
-    }
-  }
-  return out;
+/* The chunk's pieces [0, n) in the hot tables; the last ones, too near the text's end for whole words to be
+ * read, count as misses. */
+static int64_t probe(sa_context *c, const struct sa_hot_path *hot, const uint8_t *text, int64_t n,
+                     const uint8_t *end) {
+  int64_t sure = c->cache.on ? n : 0;
+  while (sure > 0 && end - (text + c->starts[sure - 1]) < 16) sure--;
+  int64_t misses = hot->probe(&c->cache, text, c->starts, sure, c->values, c->missed);
+  for (; sure < n; sure++) c->missed[misses++] = (uint32_t)sure;
+  return misses;
 }
 
 /* A piece that may be longer than a chunk. Returns the end of its ids, NULL out of memory. */
@@ -190,13 +139,14 @@ static uint32_t *encode_carried(sa_context *c, const uint8_t *piece, int64_t n, 
     return out + count;
   }
   c->values[0] = resolve(c, piece, n, end);
-  return c->values[0] ? emit(c, 0, 1, out, 0) : NULL;
+  return c->values[0] ? sa_hot()->emit(c->cache.spill, c->values, 1, out, 0) : NULL;
 }
 
 int64_t sa_encode_rows(sa_context *c, const uint8_t *text, const int64_t *offsets, int64_t n_rows,
                        uint32_t *ids, int64_t *row_ids, int64_t first) {
   const uint8_t *const begin = text + offsets[0], *const end = text + offsets[n_rows];
   const struct sa_backend *backend = sa_backend_active();
+  const struct sa_hot_path *hot = sa_hot();
   uint32_t *out = ids;
   const uint8_t *carried = begin;   /* start of the piece whose end is not known yet */
   const uint8_t *chunk = begin;
@@ -219,7 +169,7 @@ int64_t sa_encode_rows(sa_context *c, const uint8_t *text, const int64_t *offset
     if (!words) break;
     if (n) {
       const int64_t pieces = n - 1;
-      const int64_t misses = probe(c, chunk, pieces, end);
+      const int64_t misses = probe(c, hot, chunk, pieces, end);
       for (int64_t k = 0; k < misses; k++) {
         const uint32_t i = c->missed[k];
         c->values[i] = resolve(c, chunk + c->starts[i], c->starts[i + 1] - c->starts[i], end);
@@ -239,7 +189,7 @@ int64_t sa_encode_rows(sa_context *c, const uint8_t *text, const int64_t *offset
           to = i + 1;
           while (c->starts[to] < stop) to++;
         }
-        out = emit(c, i, to, out, end - (chunk + c->starts[i]));
+        out = hot->emit(c->cache.spill, c->values + i, to - i, out, end - (chunk + c->starts[i]));
         i = to;
       }
       carried = chunk + c->starts[pieces];

@@ -7,7 +7,7 @@
 
 /* A table of the short tokens that a piece can be as a whole. */
 static int32_t build_pieces(sa_model *m) {
-  m->pieces = sa_table16_new(m->vocab.n_ids);
+  m->pieces = sa_map16_new(m->vocab.n_ids);
   if (!m->pieces.entries) return SA_ERR_NOMEM;
   for (uint32_t id = 0; id < m->vocab.n_ids; id++) {
     const uint32_t n = m->bpe.length[id];
@@ -17,8 +17,8 @@ static int32_t build_pieces(sa_model *m) {
       words[i / 8] |= (uint64_t)m->vocab.bytes[m->vocab.offsets[id] + i] << (8 * (i % 8));
     if (n <= SA_KEY8_BYTES) words[0] = sa_key8(words[0], n);
     else words[1] = sa_key16_high(words[1], n);
-    if (!sa_table16_find(&m->pieces, words[0], words[1]))
-      sa_table16_add(&m->pieces, words[0], words[1], sa_value(&id, 1));
+    if (!sa_map16_find(&m->pieces, words[0], words[1]))
+      sa_map16_add(&m->pieces, words[0], words[1], sa_value(&id, 1));
   }
   return SA_OK;
 }

@@ -21,16 +21,15 @@ SA_HD u64 sa_key16_high(u64 bytes, u32 n) {
   return (bytes & (((u64)1 << (8 * (n - 8))) - 1)) | ((u64)n << 56);
 }
 
-/* 64 bits whose high bits choose the slot. */
+/* Hashes whose low bits choose the slot: sums of products of 32-bit halves, which every vector unit has, from
+ * bit 32 on, where each byte of the key has had its say. */
 SA_HD u64 sa_hash8(u64 key) {
-  key ^= key >> 32;
-  return key * 0x9E3779B97F4A7C15ull;
+  return ((key & 0xFFFFFFFFu) * 0x9E3779B1u + (key >> 32) * 0x85EBCA77u) >> 32;
 }
 
 SA_HD u64 sa_hash16(u64 low, u64 high) {
-  u64 h = (low ^ (low >> 29)) * 0xBF58476D1CE4E5B9ull + high;
-  h ^= h >> 32;
-  return h * 0x94D049BB133111EBull;
+  return ((low & 0xFFFFFFFFu) * 0x9E3779B1u + (low >> 32) * 0x85EBCA77u + (high & 0xFFFFFFFFu) * 0xC2B2AE3Du +
+          (high >> 32) * 0x27D4EB2Fu) >> 32;
 }
 
 /* Hash of a longer piece; n >= 8. */
