@@ -128,6 +128,14 @@ def test_dictionaries_that_differ_by_chunk(tok: Tokenizer) -> None:
     assert out.to_pylist() == expected(tok, ["one", "two", "four", "three", None])
 
 
+def test_rows_in_messages_count_through_dictionaries(tok: Tokenizer) -> None:
+    first = pa.DictionaryArray.from_arrays([0, 1, 0], [b"one", b"two"])
+    second = pa.DictionaryArray.from_arrays([1, 1, 0, None], [b"x\xff", b"four"])
+    with pytest.raises(InputError, match="row 5: not UTF-8 at byte 1") as caught:
+        tok.encode_arrow(pa.chunked_array([first, second]), invalid="error")
+    assert caught.value.row == 5
+
+
 def test_each_distinct_value_is_encoded_once(
     tok: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -382,21 +390,35 @@ def test_memory_of_ids_is_used_again_only_when_free(tok: Tokenizer) -> None:
     assert again.values.buffers()[1].address in addresses
 
 
-def test_what_a_result_keeps_resident(tok: Tokenizer) -> None:
-    """The bound of one id per byte costs address space, not memory."""
+def resident() -> int:
+    """Bytes of memory that this process really has."""
     status = Path("/proc/self/statm")
     if not status.exists():
         pytest.skip("needs /proc")
+    return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-    def resident() -> int:
-        return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
+def test_what_a_result_keeps_resident(tok: Tokenizer) -> None:
+    """The bound of one id per byte costs address space, not memory."""
     column = pa.array([" international" * 400_000] * 8)  # 45 MB, 3.2 M ids
     tok.encode_arrow(column[:1])
     before = resident()
     out = tok.encode_arrow(column, threads=2)
     assert out.values.nbytes == 4 * 3_200_000
     assert resident() - before < 3 * out.values.nbytes + (32 << 20)
+
+
+def test_memory_used_again_is_trimmed(tok: Tokenizer) -> None:
+    """A small result in the memory of a large one keeps no more than it needs."""
+    dense = pa.array(["a1" * (1 << 23)])  # an id per byte: 64 MB of ids
+    sparse = pa.array([" international" * (1 << 20)])  # 4 MB of ids, in the same memory
+    out = tok.encode_arrow(dense, threads=1)
+    address = out.values.buffers()[1].address
+    del out
+    before = resident()
+    out = tok.encode_arrow(sparse, threads=1)
+    assert out.values.buffers()[1].address == address and out.values.nbytes == 4 << 20
+    assert before - resident() > 48 << 20
 
 
 # ---- threads, instruction sets, policies ----

@@ -409,6 +409,19 @@ def test_worker_processes(tok: Tokenizer, method: str) -> None:
     assert done == [[64, 50256, 65]] * 4
 
 
+def test_a_forked_child_leaves_the_inherited_handles_alone(tok: Tokenizer) -> None:
+    tok.encode("warm")
+    engine = tok._engine
+    with engine._lock:  # as if another thread had it
+        child = os.fork()
+        if child == 0:
+            dropped = engine._encoder is None
+            good = dropped and tok.encode("Hello world").tolist() == [15496, 995]
+            os._exit(0 if good else 1)
+        assert wait(child) == 0
+    assert engine._encoder is not None
+
+
 def test_fork_while_other_threads_encode(tok: Tokenizer) -> None:
     """The child must not wait for a lock that a thread of its parent held."""
     stop = threading.Event()
