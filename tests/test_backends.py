@@ -18,17 +18,29 @@ import numpy as np
 import oracles
 import pyarrow.parquet as pq
 import pytest
+import tiktoken
 from saphira_gpu._core import ffi, lib
+from tokenizers import Regex, pre_tokenizers
 
 from saphira_gpu import reference
+from saphira_gpu._resources import resource
 
 ALPHABETS = (lib.SA_ALPHABET_SUPERATOMS, lib.SA_ALPHABET_SCRIPTS)
+TABLES = json.loads(resource("tables/generated/schemes.json").read_text("utf-8"))
 SCHEMES = {
     ffi.string(lib.sa_scheme_name(number)).decode(): number
     for number in range(lib.sa_scheme_count())
 }
 # Names in the case files -> scheme.
-CASES = {"ByteLevel": "gpt2", "Regex/gpt2": "gpt2", "tiktoken/r50k": "gpt2"}
+CASES = {
+    "ByteLevel": "gpt2",
+    "Regex/gpt2": "gpt2",
+    "tiktoken/r50k": "gpt2",
+    "Regex/llama3": "llama3",
+    "Regex/qwen2": "qwen2",
+    "Regex/qwen35": "qwen35",
+    "tiktoken/cl100k": "cl100k",
+}
 
 
 def rows_of(texts: Sequence[bytes], bits: int = 64) -> tuple[object, bytes, np.ndarray]:
@@ -231,7 +243,7 @@ def test_pretokenizer_cases(isa: str, test_data: Path) -> None:
         for line in lines:
             case = json.loads(line)
             name = case["pretokenizer"]
-            if CASES.get(name) in SCHEMES:
+            if name in CASES:
                 text = case["input"].encode()
                 texts.setdefault(name, []).append(text)
                 expected.setdefault(name, []).append(
@@ -240,6 +252,44 @@ def test_pretokenizer_cases(isa: str, test_data: Path) -> None:
     assert set(texts) == set(CASES)
     for name in CASES:
         assert split(CASES[name], texts[name]) == expected[name], name
+
+
+PATTERNS = {scheme["name"]: scheme["patterns"] for scheme in TABLES["schemes"]}
+
+
+def hf_pieces(pattern: str, texts: Sequence[str]) -> list[list[bytes]]:
+    """Pieces by HF's Split(Regex, Isolated)."""
+    splitter = pre_tokenizers.Split(Regex(pattern), "isolated")
+    return [[piece.encode() for piece, _ in splitter.pre_tokenize_str(text)] for text in texts]
+
+
+@pytest.mark.parametrize("scheme", [name for name in PATTERNS if "hf" in PATTERNS[name]])
+def test_random_text_equals_hf_by_its_pattern(isa: str, scheme: str) -> None:
+    texts = oracles.random_texts(f"schemes {scheme}", oracles.RULES, 300, 120)
+    texts += oracles.random_texts(f"dense {scheme}", "aB1 \n\r'/-s\u0301\u4e2d\u00a0", 600, 40)
+    got = split(scheme, [text.encode() for text in texts])
+    for text, pieces, expected in zip(
+        texts, got, hf_pieces(PATTERNS[scheme]["hf"], texts), strict=True
+    ):
+        assert pieces == expected, text
+
+
+@pytest.mark.parametrize("scheme", [name for name in PATTERNS if "tiktoken" in PATTERNS[name]])
+def test_random_text_equals_tiktoken_by_its_pattern(isa: str, scheme: str) -> None:
+    """Each piece of ours is made a token, so tiktoken's tokens are its pieces where it splits alike."""
+    texts = oracles.random_texts(f"tiktoken {scheme}", oracles.RULES, 300, 60)
+    texts += oracles.random_texts(f"dense {scheme}", "aB1 \n\r'/-s\u0301\u4e2d\u00a0", 600, 40)
+    got = split(scheme, [text.encode() for text in texts])
+    tokens = dict.fromkeys(bytes([b]) for b in range(256))
+    tokens.update(dict.fromkeys(piece for pieces in got for piece in pieces))
+    encoding = tiktoken.Encoding(
+        scheme,
+        pat_str=PATTERNS[scheme]["tiktoken"],
+        mergeable_ranks={token: rank for rank, token in enumerate(tokens)},
+        special_tokens={},
+    )
+    for text, pieces in zip(texts, got, strict=True):
+        assert encoding.decode_tokens_bytes(encoding.encode_ordinary(text)) == pieces, text
 
 
 def sample(folder: Path) -> Iterable[str]:

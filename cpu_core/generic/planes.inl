@@ -1,13 +1,5 @@
 /* Class planes of a block, and the rules run over them block after block. */
 
-/* Each owned byte takes its character's bit. before: bit 63 is the byte before the block. */
-static inline u64 sa_spread(u64 plane, u64 owned, u64 before) {
-  plane |= ((plane << 1) | (before >> 63)) & owned;
-  plane |= (plane << 1) & owned;
-  plane |= (plane << 1) & owned;
-  return plane;
-}
-
 /* Class bits of the block at `at`, 0 on owned bytes. */
 static inline lanes sa_class_bits(const sa_alphabet *a, const sa_scheme *scheme, const u8 *p, lanes v,
                                   u64 segments, u64 segments_next, u64 *carry, u64 *owned) {
@@ -59,10 +51,75 @@ static int64_t sa_pieces_gpt2(sa_pretok_cursor *c, uint64_t *starts, int64_t cou
   return count;
 }
 
+/* ---- the cl100k family ---- */
+
+static inline sa_cl100k_planes sa_cl100k_block(const sa_alphabet *a, const sa_scheme *scheme, sa_stream *s,
+                                               const sa_cl100k_planes *before) {
+  const u8 *p = sa_stream_block(s, s->at);
+  lanes v = sa_load(p);
+  sa_cl100k_planes b;
+  u64 owned, segments_next;
+  b.segments = s->segments;
+  segments_next = sa_segments_word(&s->walker, s->at + 64);
+  lanes bits = sa_class_bits(a, scheme, p, v, b.segments, segments_next, &s->carry, &owned);
+  b.letter = sa_test(bits, SA_BIT_LETTER);
+  b.number = sa_test(bits, SA_BIT_NUMBER);
+  b.white = sa_test(bits, SA_BIT_WHITE);
+  b.newline = sa_eq(v, 0x0A) | sa_eq(v, 0x0D);
+  b.space = sa_eq(v, 0x20);
+  b.apostrophe = sa_eq(v, 0x27);
+  b.starts = ~owned;
+  if (owned) {
+    b.letter = sa_spread(b.letter, owned, before->letter);
+    b.number = sa_spread(b.number, owned, before->number);
+    b.white = sa_spread(b.white, owned, before->white);
+  }
+  s->segments = segments_next;
+  s->at += 64;
+  return b;
+}
+
+/* Whether white space that fills the block just read ends well beyond it. What is found is kept with the
+ * place where it was found, so that a long run is looked through once. */
+static __attribute__((noinline)) int sa_cl100k_beyond(sa_pretok_cursor *c, const sa_cl100k_planes *last) {
+  if (c->stop_at < c->stream.at) {
+    sa_stream ahead = c->stream;
+    sa_cl100k_planes b = *last;
+    u64 stop = 0, good = 0;
+    while (!stop && ahead.at <= ahead.n) {
+      c->stop_at = ahead.at;
+      b = sa_cl100k_block(c->alphabet, c->scheme, &ahead, &b);
+      sa_cl100k_stops(&b, &c->scheme->options.cl100k, &stop, &good);
+    }
+    c->stop_good = (good & stop & (0 - stop)) != 0;
+  }
+  return c->stop_good;
+}
+
+static int64_t sa_pieces_cl100k(sa_pretok_cursor *c, uint64_t *starts, int64_t count) {
+  sa_cl100k_planes b = c->rules.cl100k.planes;
+  sa_cl100k_carry carry = c->rules.cl100k.carry;
+  sa_cl100k_options options = c->scheme->options.cl100k;
+  sa_stream *s = &c->stream;
+  if (s->at == 0) b = sa_cl100k_block(c->alphabet, c->scheme, s, &b);
+  for (int64_t k = 0; k < count; k++) {
+    const u8 *p = sa_stream_block(s, s->at - 64);
+    sa_cl100k_planes next = sa_cl100k_block(c->alphabet, c->scheme, s, &b);
+    u64 open, word = sa_cl100k_starts(&b, &next, &options, p, &carry, &open);
+    if (open && sa_cl100k_beyond(c, &next)) word |= open;
+    starts[k] = word;
+    b = next;
+  }
+  c->rules.cl100k.planes = b;
+  c->rules.cl100k.carry = carry;
+  return count;
+}
+
 static int64_t sa_pieces(sa_pretok_cursor *c, uint64_t *starts, int64_t max_blocks) {
   int64_t left = c->stream.blocks - c->given, count = max_blocks < left ? max_blocks : left;
   if (count <= 0) return 0;
-  sa_pieces_gpt2(c, starts, count);
+  if (c->scheme->rules == SA_RULES_GPT2) sa_pieces_gpt2(c, starts, count);
+  else sa_pieces_cl100k(c, starts, count);
   c->given += count;
   if (c->given == c->stream.blocks && c->stream.n % 64)
     starts[count - 1] &= ~(u64)0 >> (64 - c->stream.n % 64);

@@ -153,6 +153,58 @@ typedef struct sa_report {
 int32_t sa_encode(sa_encoder *encoder, const sa_rows *rows, const sa_options *options, uint32_t *ids,
                   int64_t *id_offsets, int64_t *hits, sa_report *report);
 
+/* ---- stage normalize ---- */
+
+/* What a step of a normalizer does. Unicode 9.0 for the forms, 17.0 for lower case. */
+#define SA_NORMALIZE_NFC 0
+#define SA_NORMALIZE_NFD 1
+#define SA_NORMALIZE_NFKC 2
+#define SA_NORMALIZE_NFKD 3
+#define SA_NORMALIZE_LOWERCASE 4       /* each code point alone, no context */
+#define SA_NORMALIZE_REPLACE 5         /* each `pattern`, leftmost first, by `content` */
+#define SA_NORMALIZE_REPLACE_SPACES 6  /* each run of white space by `content`: the regex \s+ */
+#define SA_NORMALIZE_STRIP_LEFT 7      /* white space at the start of the segment */
+#define SA_NORMALIZE_STRIP_RIGHT 8
+#define SA_NORMALIZE_PREPEND 9         /* `content` before a segment that is not empty */
+#define SA_NORMALIZE_COUNT 10
+
+typedef struct sa_normalizer_plan {
+  int64_t n_steps;
+  const uint8_t *kinds;        /* SA_NORMALIZE_*, in the order they run */
+  const int64_t *offsets;      /* 2 * n_steps + 1 into bytes: pattern and content of each step, UTF-8, */
+  const uint8_t *bytes;        /*     empty where the kind has none */
+} sa_normalizer_plan;
+
+typedef struct sa_normalizer sa_normalizer;
+
+/* Growable memory of the caller's: zero it before first use, release it after the last. */
+typedef struct sa_buffer {
+  uint8_t *data;
+  int64_t n, capacity;
+} sa_buffer;
+
+/* Of each byte of a normalized text, the [start, end) in the source of the character it comes from:
+ * spans[2 * i] and spans[2 * i + 1]. n and capacity count bytes of the text. */
+typedef struct sa_alignment {
+  int64_t *spans;
+  int64_t n, capacity;
+} sa_alignment;
+
+void sa_buffer_release(sa_buffer *buffer);
+void sa_alignment_release(sa_alignment *alignment);
+
+/* Copies the plan. NULL on failure, with the reason in error (capacity bytes, NUL-terminated). */
+sa_normalizer *sa_normalizer_new(const sa_normalizer_plan *plan, char *error, int64_t capacity);
+void sa_normalizer_free(sa_normalizer *normalizer);
+
+/* 1: normalizing this segment gives the same bytes. 0: it may not. Allocates nothing. */
+int32_t sa_normalizer_quick(const sa_normalizer *normalizer, const uint8_t *text, int64_t n);
+
+/* Normalizes one segment; out and alignment (may be NULL) are overwritten, text is not. Forms and lower
+ * case act on each maximal run of valid UTF-8; invalid bytes pass through. SA_OK or SA_ERR_NOMEM. */
+int32_t sa_normalizer_run(const sa_normalizer *normalizer, const uint8_t *text, int64_t n, sa_buffer *out,
+                          sa_alignment *alignment);
+
 /* ---- tables ---- */
 
 /* A generated table by name (NULL if there is none), for upload to a device. */

@@ -10,6 +10,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "ids.h"
+#include "rules_cl100k.h"
+#include "rules_gpt2.h"
 #include "saphira.h"
 #include "types.h"
 
@@ -26,9 +29,6 @@ typedef struct sa_alphabet {
   const uint8_t *leaves;
 } sa_alphabet;
 
-/* Families of boundary rules: headers kernels/shared/rules_*.h. */
-#define SA_RULES_GPT2 0
-
 /* Class bits that the rules read. */
 #define SA_BIT_LETTER 1
 #define SA_BIT_NUMBER 2
@@ -39,15 +39,18 @@ typedef struct sa_scheme {
   int32_t rules;            /* SA_RULES_* */
   uint8_t bits[32];         /* class bits of a tag */
   uint8_t ascii_bits[128];  /* the same of an ASCII byte */
+  union {
+    sa_cl100k_options cl100k;
+  } options;
 } sa_scheme;
 
 /* Segment starts in order, as bitmask words. Rows may start anywhere, many to a word; the end of the
  * text counts as a start. */
 typedef struct sa_segments {
-  const void *offsets;      /* n + 1 of them */
+  const void *offsets;      /* n + 1 of them; or (bits = 1) the words themselves, of n bytes */
   int64_t n, i;
   int64_t base, next;       /* next: the first start not yet given, relative to base */
-  int32_t bits;             /* 32 or 64 */
+  int32_t bits;             /* 32, 64, or 1 */
 } sa_segments;
 
 static inline int64_t sa_offset(const void *offsets, int32_t bits, int64_t i) {
@@ -66,6 +69,7 @@ static inline void sa_segments_begin(sa_segments *s, const void *offsets, int32_
 /* The word for the bytes [at, at + 64); calls go up in steps of 64. */
 static inline u64 sa_segments_word(sa_segments *s, int64_t at) {
   u64 word = 0;
+  if (s->bits == 1) return at <= s->n ? ((const u64 *)s->offsets)[at / 64] : 0;
   while (s->next < at + 64) {
     word |= (u64)1 << (s->next - at);
     s->next = ++s->i <= s->n ? sa_offset(s->offsets, s->bits, s->i) - s->base : INT64_MAX;
@@ -86,12 +90,9 @@ typedef struct sa_stream {
   uint8_t tail[256];
 } sa_stream;
 
-static inline void sa_stream_begin(sa_stream *s, const uint8_t *text, const void *offsets,
-                                   int32_t bits, int64_t n_rows) {
+/* What sa_stream_begin and sa_stream_begin_words share; n, text and walker are set. */
+static inline void sa_stream_start(sa_stream *s) {
   int64_t left;
-  sa_segments_begin(&s->walker, offsets, bits, n_rows);
-  s->n = sa_offset(offsets, bits, n_rows) - s->walker.base;
-  s->text = s->n ? text + s->walker.base : s->tail;
   s->blocks = (s->n + 63) / 64;
   s->at = 0;
   s->tail_at = s->n / 64 * 64 - 64;
@@ -101,6 +102,23 @@ static inline void sa_stream_begin(sa_stream *s, const uint8_t *text, const void
   if (left > 0) memcpy(s->tail, s->text + s->tail_at, (size_t)left);
   s->segments = sa_segments_word(&s->walker, 0);
   s->carry = 0;
+}
+
+static inline void sa_stream_begin(sa_stream *s, const uint8_t *text, const void *offsets,
+                                   int32_t bits, int64_t n_rows) {
+  sa_segments_begin(&s->walker, offsets, bits, n_rows);
+  s->n = sa_offset(offsets, bits, n_rows) - s->walker.base;
+  s->text = s->n ? text + s->walker.base : s->tail;
+  sa_stream_start(s);
+}
+
+/* The same with segment starts as a bitmap: n / 64 + 1 words, the bit of byte n set. */
+static inline void sa_stream_begin_words(sa_stream *s, const uint8_t *text, int64_t n, const u64 *words) {
+  const sa_segments walker = {words, n, 0, 0, 0, 1};
+  s->walker = walker;
+  s->n = n;
+  s->text = n ? text : s->tail;
+  sa_stream_start(s);
 }
 
 /* The block that starts at byte `at`, with 128 readable bytes. */

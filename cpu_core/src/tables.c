@@ -64,8 +64,8 @@ static void build_alphabet(int alphabet, const uint16_t *index, const uint8_t *l
   }
 }
 
-/* Class bits by rule family. */
-static uint8_t gpt2_bits(uint8_t class_id) {
+/* Class bits; the rules of all families read letter, number and white space. */
+static uint8_t class_bits(uint8_t class_id) {
   switch (class_id) {
     case SA_CLASS_L: return SA_BIT_LETTER;
     case SA_CLASS_N: return SA_BIT_NUMBER;
@@ -77,8 +77,10 @@ static uint8_t gpt2_bits(uint8_t class_id) {
 static void build_scheme(int i) {
   sa_scheme *s = &schemes[i];
   const uint8_t *row = sa_remap_row[sa_scheme_remap[i]];
-  s->rules = SA_RULES_GPT2;
-  for (int tag = 0; tag < 32; tag++) s->bits[tag] = gpt2_bits(row[tag]);
+  s->rules = sa_scheme_rules[i];
+  s->options.cl100k.numbers = sa_scheme_numbers[i];
+  s->options.cl100k.whole_end = sa_scheme_whole_end[i];
+  for (int tag = 0; tag < 32; tag++) s->bits[tag] = class_bits(row[tag]);
   for (int byte = 0; byte < 128; byte++) s->ascii_bits[byte] = s->bits[sa_superatom_ascii[byte]];
 }
 
@@ -117,7 +119,8 @@ static const struct table {
     TABLE(sa_superatom_atom), TABLE(sa_script_index), TABLE(sa_script_leaf),
     TABLE(sa_script_ascii), TABLE(sa_script_byte), TABLE(sa_script_first),
     TABLE(sa_script_tag), TABLE(sa_bytemap_symbol), TABLE(sa_bytemap_byte),
-    TABLE(sa_remap_row), TABLE(sa_scheme_remap),
+    TABLE(sa_remap_row), TABLE(sa_scheme_remap), TABLE(sa_scheme_rules),
+    TABLE(sa_scheme_numbers), TABLE(sa_scheme_whole_end),
 };
 
 const void *sa_table(const char *name, int64_t *bytes) {

@@ -32,6 +32,7 @@ typedef struct st_char {
   int64_t start, width;
   uint32_t tag;
   int literal;  /* the byte, if it is ASCII, else -1 */
+  int64_t code; /* the code point, -1 for a byte that is in no character */
 } st_char;
 
 /* Characters of one segment; out: n of them at most. alphabet as in sa_classify. Returns how many. */
@@ -42,6 +43,14 @@ void st_split_gpt2(const st_char *chars, int64_t n_chars, uint8_t *starts);
 
 /* Strict UTF-8, as the standard's table of byte sequences has it. */
 int st_is_utf8(const uint8_t *text, int64_t n);
+
+/* ---- split patterns (selftest_regex.c) ---- */
+
+typedef struct st_regex st_regex;
+st_regex *st_regex_new(const char *pattern);
+void st_regex_free(st_regex *r);
+/* Starts of the matches of one segment: starts[i] = 1. */
+void st_regex_split(const st_regex *r, const st_char *chars, int64_t n, uint8_t *starts);
 
 /* ---- suites ---- */
 

@@ -9,29 +9,57 @@
 
 enum { MOST = 4096 };  /* longest random text */
 
+/* Schemes and their patterns as the references have them. "{1,3}+" is for HF one or more of {1,3}, which
+ * is \\p{N}+ here. */
+static const struct scheme {
+  const char *name, *pattern;
+} schemes[] = {
+    {"gpt2", "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"},
+#define CL100K(numbers)                                                                   \
+  "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|" numbers                        \
+  "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++$|\\s*[\\r\\n]|\\s+(?!\\S)|\\s"
+    {"cl100k", CL100K("\\p{N}{1,3}+")},
+    {"cl100k_hf", CL100K("\\p{N}+")},
+#define LLAMA(letter, numbers)                                                                  \
+  "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?" letter "+|" numbers "| ?[^\\s" letter     \
+  "\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+    {"llama3", LLAMA("\\p{L}", "\\p{N}{1,3}")},
+    {"qwen2", LLAMA("\\p{L}", "\\p{N}")},
+    {"qwen35", LLAMA("[\\p{L}\\p{M}]", "\\p{N}")},
+    {"ling",
+     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|"
+     "\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"},
+};
+enum { SCHEMES = sizeof schemes / sizeof *schemes };
+static st_regex *patterns[SCHEMES];
+static int32_t numbers_of[SCHEMES];
+
 /* Bits that the slow routines expect for rows of text. */
-static void expect(const uint8_t *text, const int64_t *offsets, int64_t n_rows, uint64_t *pieces,
-                   uint8_t *tags, uint8_t *invalid) {
+static void expect(const uint8_t *text, const int64_t *offsets, int64_t n_rows,
+                   uint64_t (*pieces)[MOST / 64 + 1], uint8_t *tags, uint8_t *invalid) {
   static st_char chars[MOST];
   static uint8_t marks[MOST];
   int64_t base = offsets[0], n = offsets[n_rows] - base;
-  memset(pieces, 0, (size_t)(n + 63) / 64 * 8);
+  memset(pieces, 0, SCHEMES * sizeof *pieces);
   memset(tags, 0xFF, (size_t)n);
   for (int64_t r = 0; r < n_rows; r++) {
     const uint8_t *row = text + offsets[r];
     int64_t length = offsets[r + 1] - offsets[r], at = offsets[r] - base;
     int64_t count = st_chars(SA_ALPHABET_SUPERATOMS, row, length, chars);
     for (int64_t i = 0; i < count; i++) tags[at + chars[i].start] = (uint8_t)chars[i].tag;
-    memset(marks, 0, (size_t)length);
-    st_split_gpt2(chars, count, marks);
-    for (int64_t i = 0; i < length; i++)
-      if (marks[i]) pieces[(at + i) / 64] |= (uint64_t)1 << (at + i) % 64;
+    for (int k = 0; k < SCHEMES; k++) {
+      memset(marks, 0, (size_t)length);
+      if (k == 0) st_split_gpt2(chars, count, marks);
+      else st_regex_split(patterns[k], chars, count, marks);
+      for (int64_t i = 0; i < length; i++)
+        if (marks[i]) pieces[k][(at + i) / 64] |= (uint64_t)1 << (at + i) % 64;
+    }
     invalid[r] = (uint8_t)!st_is_utf8(row, length);
   }
 }
 
 static void compare(const char *what, const uint8_t *text, const int64_t *offsets, int64_t n_rows) {
-  static uint64_t expected[MOST / 64 + 1], words[MOST / 64 + 1], starts[MOST / 64 + 1];
+  static uint64_t expected[SCHEMES][MOST / 64 + 1], words[MOST / 64 + 1], starts[MOST / 64 + 1];
   static uint8_t expected_tags[MOST], tags[MOST], expected_invalid[MOST], invalid[MOST];
   static uint32_t positions[MOST + 16];
   int64_t n = offsets[n_rows] - offsets[0], blocks = (n + 63) / 64;
@@ -40,25 +68,30 @@ static void compare(const char *what, const uint8_t *text, const int64_t *offset
   for (int32_t isa = 0; isa < SA_ISA_COUNT; isa++) {
     if (sa_isa_select(isa) != SA_OK) continue;
     const char *name = sa_isa_name(isa);
-    sa_boundaries(0, &rows, words);
-    int same = memcmp(words, expected, (size_t)blocks * 8) == 0;
-    if (!st_check(same, "%s, %lld bytes, %lld rows, %s: piece starts", what, (long long)n,
-                  (long long)n_rows, name) && st_failures() <= 5) {
-      for (int64_t i = 0; i < n; i++)
-        st_check((words[i / 64] >> i % 64 & 1) == (expected[i / 64] >> i % 64 & 1),
-                 "  byte %lld (%02x)", (long long)i, text[offsets[0] + i]);
+    for (int k = 0; k < SCHEMES; k++) {
+      sa_boundaries(numbers_of[k], &rows, words);
+      int same = memcmp(words, expected[k], (size_t)blocks * 8) == 0;
+      if (!st_check(same, "%s, %lld bytes, %lld rows, %s: piece starts of %s", what, (long long)n,
+                    (long long)n_rows, name, schemes[k].name) && st_failures() <= 3) {
+        for (int64_t i = 0; i < n; i++)
+          st_check((words[i / 64] >> i % 64 & 1) == (expected[k][i / 64] >> i % 64 & 1),
+                   "  byte %lld: %02x %02x %02x [%02x] %02x", (long long)i,
+                   i > 2 ? text[offsets[0] + i - 3] : 0, i > 1 ? text[offsets[0] + i - 2] : 0,
+                   i > 0 ? text[offsets[0] + i - 1] : 0, text[offsets[0] + i],
+                   i + 1 < n ? text[offsets[0] + i + 1] : 0);
+      }
+      /* The same in steps of a few blocks. */
+      sa_pretok_cursor c;
+      int64_t got = 0, step;
+      sa_pretok_begin(&c, numbers_of[k], text, offsets, n_rows);
+      while ((step = sa_pretok_next(&c, words + got, 1 + (int64_t)st_below(3))) != 0) got += step;
+      st_check(got == blocks && memcmp(words, expected[k], (size_t)blocks * 8) == 0,
+               "%s, %lld bytes, %s: piece starts of %s in steps", what, (long long)n, name, schemes[k].name);
     }
-    /* The same in steps of a few blocks. */
-    sa_pretok_cursor c;
-    int64_t got = 0, step;
-    sa_pretok_begin(&c, 0, text, offsets, n_rows);
-    while ((step = sa_pretok_next(&c, words + got, 1 + (int64_t)st_below(3))) != 0) got += step;
-    st_check(got == blocks && memcmp(words, expected, (size_t)blocks * 8) == 0,
-             "%s, %lld bytes, %s: piece starts in steps", what, (long long)n, name);
-    int64_t count = sa_backend_of(isa)->extract(expected, (size_t)blocks, 7, positions), k = 0, wrong = 0;
+    int64_t count = sa_backend_of(isa)->extract(expected[0], (size_t)blocks, 7, positions), at = 0, wrong = 0;
     for (int64_t i = 0; i < n; i++)
-      if (expected[i / 64] >> i % 64 & 1) wrong |= k >= count || positions[k++] != i + 7;
-    st_check(!wrong && k == count, "%s, %lld bytes, %s: positions", what, (long long)n, name);
+      if (expected[0][i / 64] >> i % 64 & 1) wrong |= at >= count || positions[at++] != i + 7;
+    st_check(!wrong && at == count, "%s, %lld bytes, %s: positions", what, (long long)n, name);
     sa_classify(SA_ALPHABET_SUPERATOMS, &rows, tags, starts);
     st_check(memcmp(tags, expected_tags, (size_t)n) == 0, "%s, %lld bytes, %s: tags", what, (long long)n, name);
     sa_utf8_invalid(&rows, invalid);
@@ -68,8 +101,8 @@ static void compare(const char *what, const uint8_t *text, const int64_t *offset
 }
 
 static const char *const snippets[] = {
-    "a", "b", "s", "t", "ll", "ve", "re", "d", "m", "l", "v", "r", "S", "'", "'", "'s", "'ll", "'re", " ", " ",
-    "  ", "\t", "\n", "\r\n", "1", "23", ".", ",", "-", "/", "\xC3\xA9", "\xC3\x89", "\xD0\xB6", "\xD7\x90",
+    "a", "b", "s", "t", "LL", "Re", "S", "ll", "ve", "re", "d", "m", "l", "v", "r", "S", "'", "'", "'s", "'ll", "'re", " ", " ",
+    "  ", "\t", "\n", "\r\n", "1", "23", "4567", ".", ",", "-", "/", "\xC3\xA9", "\xC3\x89", "\xD0\xB6", "\xD7\x90",
     "\xC2\xA0", "\xC2\x85", "\xE2\x80\x83", "\xE3\x80\x80", "\xE1\x9A\x80", "\xE4\xB8\xAD", "\xE6\x96\x87",
     "\xE9\xBF\xBF", "\xED\x9E\xA3", "\xEA\xB0\x80", "\xE3\x81\x82", "\xE3\x82\xA2", "\xE0\xA4\x95",
     "\xE0\xA5\x8D", "\xE2\x82\xAC", "\xC2\xB2", "\xE2\x85\xA7", "\xD9\xA3", "\xCC\x81", "\xF0\x9F\x98\x80",
@@ -133,6 +166,14 @@ static void spans_of(const char *text, int64_t n, const char *expected) {
 }
 
 void st_pretok(void) {
+  for (int k = 0; k < SCHEMES; k++) {
+    patterns[k] = st_regex_new(schemes[k].pattern);
+    numbers_of[k] = 0;
+    while (numbers_of[k] < sa_scheme_count() && strcmp(sa_scheme_name(numbers_of[k]), schemes[k].name) != 0)
+      numbers_of[k]++;
+    st_check(numbers_of[k] < sa_scheme_count(), "no scheme %s", schemes[k].name);
+  }
+  st_check(sa_scheme_count() == SCHEMES, "%d schemes, %d with a pattern here", sa_scheme_count(), SCHEMES);
   /* Under each text, | where a piece starts. */
   spans_of("Hello world", 11, "|....|.....");
   spans_of("I'm  don't 'sa's", 16, "||.||...|.|.|.|.");
@@ -147,4 +188,5 @@ void st_pretok(void) {
   for (int64_t i = 0; i < 20000 * st_size; i++)
     one(st_below(3) ? 0 : st_below(200), st_below(st_below(20) ? 400 : MOST / 2), rates[st_below(5)],
         (int)st_below(2), cuts[st_below(6)], st_below(4) != 0);
+  for (int k = 0; k < SCHEMES; k++) st_regex_free(patterns[k]);
 }

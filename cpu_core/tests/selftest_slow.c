@@ -36,11 +36,12 @@ int64_t st_chars(int alphabet, const uint8_t *text, int64_t n, st_char *out) {
   int64_t i = 0, count = 0;
   while (i < n) {
     uint8_t lead = text[i];
-    st_char c = {i, 1, 0, -1};
+    st_char c = {i, 1, 0, -1, -1};
     int more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1, have = 0;
     if (lead < 0x80) {
       c.tag = run_id(alphabet, lead);
       c.literal = lead;
+      c.code = lead;
     } else if (lead < 0xC0 || lead > 0xF4) {
       c.tag = symbol_id(alphabet, lead);
     } else {
@@ -50,6 +51,7 @@ int64_t st_chars(int alphabet, const uint8_t *text, int64_t n, st_char *out) {
         uint32_t code = more == 1 ? lead - 0xC0u : more == 2 ? lead - 0xE0u : lead - 0xF0u;
         for (int k = 1; k <= more; k++) code = code * 64 + (text[i + k] - 0x80u);
         c.width = more + 1;
+        c.code = code;
         c.tag = code > 0x10FFFF ? OTHER : run_id(alphabet, code);
         if (code < 0x80 && alphabet == SA_ALPHABET_SUPERATOMS) {
           if (code == ' ' || code == '\n' || code == '\r') c.tag = WS_OTHER;

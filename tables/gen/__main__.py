@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tables.gen import atoms, bytemap, emit, ranges, schemes, scripts, superatoms
+from tables.gen import atoms, bytemap, emit, normalization, ranges, schemes, scripts, superatoms
 
 GENERATED_DIR = Path(__file__).resolve().parent.parent / "generated"
 
@@ -67,6 +67,12 @@ def generate(profile_name: str | None = None) -> dict[str, str]:
                 ),
             ],
         ),
+        "normalization.h": emit.header(
+            "NORMALIZATION",
+            f"{normalization.NORMALIZATION}, {normalization.LOWERCASE}",
+            "Normalization forms and lower case.",
+            normalization.header_body(normalization.load()),
+        ),
         "schemes.h": _schemes_header(data, superatom_atom),
         "schemes.json": schemes.as_json(data, superatom_atom, script_names),
         "superatoms.tsv": emit.range_text(superatom, superatoms.NAMES, source),
@@ -96,6 +102,7 @@ def _ids_header(data: schemes.Schemes, script_names: tuple[str, ...]) -> str:
             emit.constants("SA_CLASS", data.classes, "classes: what remap rows give", data.classes),
             emit.constants("SA_REMAP", [r.name for r in data.remaps], "remap rows"),
             emit.constants("SA_SCHEME", [s.name for s in data.schemes], "schemes"),
+            emit.constants("SA_RULES", schemes.RULES, "boundary rules: kernels/shared/rules_*.h"),
             emit.constants("SA_SCRIPT", script_names, "scripts"),
         ],
     )
@@ -121,6 +128,21 @@ def _schemes_header(data: schemes.Schemes, superatom_atom: list[int]) -> str:
                 "sa_scheme_remap",
                 [names.index(s.remap) for s in data.schemes],
                 "remap row of a scheme",
+            ),
+            emit.array(
+                "uint8_t",
+                "sa_scheme_rules",
+                [schemes.RULES.index(s.rules) for s in data.schemes],
+                "boundary rules of a scheme, SA_RULES_*",
+            ),
+            *(
+                emit.array(
+                    "uint8_t",
+                    f"sa_scheme_{option}",
+                    [s.options.get(option, 0) for s in data.schemes],
+                    f"the option `{option}` of the rules",
+                )
+                for option in schemes.OPTIONS
             ),
         ],
     )

@@ -13,6 +13,10 @@ from tables.gen.superatoms import Profile
 
 SCHEMES_TOML = Path(__file__).resolve().parent.parent / "schemes.toml"
 MAX_CLASSES = 16
+RULES = ("gpt2", "cl100k")  # kernels/shared/rules_*.h
+# What a scheme may set of its rules: the most characters of a number piece (0: no limit), whether
+# white space that reaches the end of a segment is one piece.
+OPTIONS = ("numbers", "whole_end")
 BEHAVIORS = ("Removed", "Isolated", "Contiguous", "MergedWithPrevious", "MergedWithNext")
 
 
@@ -31,6 +35,7 @@ class Scheme:
     doc: str
     remap: str
     rules: str
+    options: dict[str, int]
     behavior: str
     invert: bool
     patterns: dict[str, str]
@@ -60,7 +65,7 @@ def load(profile: str | None = None) -> Schemes:
     remaps = tuple(_remap(key, table, list(classes)) for key, table in data["remap"].items())
     schemes = []
     for table in data["schemes"]:
-        table = dict(table)
+        table = {"options": {}, **table}
         if table.pop("profile") not in data["profiles"]:
             raise SchemeError(f"scheme {table['name']}: unknown profile")
         keys = {field.name for field in fields(Scheme)}
@@ -69,6 +74,10 @@ def load(profile: str | None = None) -> Schemes:
         scheme = Scheme(**table)
         if scheme.remap not in {remap.name for remap in remaps}:
             raise SchemeError(f"scheme {scheme.name}: no remap row {scheme.remap!r}")
+        if scheme.rules not in RULES:
+            raise SchemeError(f"scheme {scheme.name}: no rules {scheme.rules!r}")
+        for option in set(scheme.options) - set(OPTIONS):
+            raise SchemeError(f"scheme {scheme.name}: no option {option!r}")
         if scheme.behavior not in BEHAVIORS:
             raise SchemeError(f"scheme {scheme.name}: no behavior {scheme.behavior!r}")
         schemes.append(scheme)

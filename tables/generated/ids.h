@@ -8,7 +8,7 @@
 #define SA_SCRIPT_COUNT 136
 #define SA_CLASS_COUNT 16
 #define SA_REMAP_COUNT 13
-#define SA_SCHEME_COUNT 1
+#define SA_SCHEME_COUNT 7
 
 /* superatoms: the tags of characters */
 enum {
@@ -102,6 +102,18 @@ enum {
 /* schemes */
 enum {
   SA_SCHEME_GPT2 = 0,
+  SA_SCHEME_CL100K = 1,
+  SA_SCHEME_CL100K_HF = 2,
+  SA_SCHEME_LLAMA3 = 3,
+  SA_SCHEME_QWEN2 = 4,
+  SA_SCHEME_QWEN35 = 5,
+  SA_SCHEME_LING = 6,
+};
+
+/* boundary rules: kernels/shared/rules_*.h */
+enum {
+  SA_RULES_GPT2 = 0,
+  SA_RULES_CL100K = 1,
 };
 
 /* scripts */

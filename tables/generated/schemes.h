@@ -19,8 +19,8 @@ static const char *const sa_remap_names[13] = {
 };
 
 /* names of schemes */
-static const char *const sa_scheme_names[1] = {
- "gpt2",
+static const char *const sa_scheme_names[7] = {
+ "gpt2","cl100k","cl100k_hf","llama3","qwen2","qwen35","ling",
 };
 
 /* class of each superatom */
@@ -54,8 +54,23 @@ static const uint8_t sa_remap_row[SA_REMAP_COUNT][32] = {
 };
 
 /* remap row of a scheme */
-static const uint8_t sa_scheme_remap[1] = {
- 2,
+static const uint8_t sa_scheme_remap[7] = {
+ 2,0,0,0,0,10,0,
+};
+
+/* boundary rules of a scheme, SA_RULES_* */
+static const uint8_t sa_scheme_rules[7] = {
+ 0,1,1,1,1,1,1,
+};
+
+/* the option `numbers` of the rules */
+static const uint8_t sa_scheme_numbers[7] = {
+ 0,3,0,3,1,1,1,
+};
+
+/* the option `whole_end` of the rules */
+static const uint8_t sa_scheme_whole_end[7] = {
+ 0,1,1,0,0,0,0,
 };
 
 #endif
