@@ -194,6 +194,22 @@ def test_text_types(tok: Any, tmp_path: Path, kind: str) -> None:
     assert ids_of(_tokenized(tmp_path / "i.arrow", tmp_path / "o")) == expected
 
 
+def test_null_type(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": pa.nulls(3)}), tmp_path / "a.parquet")
+    assert ids_of(_tokenized(tmp_path / "a.parquet", tmp_path / "o", "--append-eos")) == [None] * 3
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int8(), pa.string())])
+def test_ipc_text_that_is_not_utf8(tok: Any, tmp_path: Path, kind: pa.DataType) -> None:
+    column = pa.array([b"b\xffd"]).view(pa.string())
+    if pa.types.is_dictionary(kind):
+        column = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int8()), column)
+    with pa.ipc.new_file(tmp_path / "a.arrow", pa.schema([("text", kind)])) as writer:
+        writer.write_batch(pa.record_batch({"text": column}))
+    rows = ids_of(_tokenized(tmp_path / "a.arrow", tmp_path / "o"))
+    assert [tok.decode_bytes(row) for row in rows] == [b"b\xffd"] * len(column)
+
+
 def test_invalid_rows(tmp_path: Path, tok: Any) -> None:
     column = pa.array([b"fine", b"b\xffd", b"\xe6\x97"]).view(pa.string())
     pq.write_table(pa.table({"text": column}), tmp_path / "a.parquet")
@@ -255,6 +271,9 @@ def test_globs(tmp_path: Path) -> None:
     assert files_in(tmp_path / "one") == ["deep/er/b.parquet", "other/er/b.parquet"]
     run("tokenize", f"{root}/**/b.parquet", "--out", tmp_path / "two")
     assert files_in(tmp_path / "two") == ["deep/er/b.parquet", "other/er/b.parquet"]
+    run("tokenize", f"{root}/**/b.parquet", "--out", root / "ids")
+    run("tokenize", f"{root}/**/b.parquet", "--out", root / "ids", "--overwrite")
+    assert files_in(root / "ids") == ["deep/er/b.parquet", "other/er/b.parquet"]
     run("tokenize", f"{root}/[do]*", "--out", tmp_path / "folders")
     assert files_in(tmp_path / "folders") == ["deep/er/b.parquet", "other/er/b.parquet"]
 

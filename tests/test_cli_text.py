@@ -109,6 +109,8 @@ def test_inspect_refuses(tmp_path: Path) -> None:
     pq.write_table(pa.table({"input_ids": ids}), foreign)
     refused("does not say which tokenizer made it; give --tokenizer", "inspect", foreign)
     assert "\nHello,\n" in run("inspect", foreign, "--tokenizer", "gpt2").stdout
+    pq.write_table(pa.table({"input_ids": ["x"]}), tmp_path / "s.parquet")
+    refused("'input_ids' is string, not a list of integers", "inspect", tmp_path / "s.parquet")
     about = {b"saphira_gpu": b'{"tokenizer": "gpt2", "fingerprint": "0123"}'}
     pq.write_table(pa.table({"input_ids": ids}).replace_schema_metadata(about), foreign)
     refused("made with another tokenizer than 'gpt2'", "inspect", foreign)
@@ -196,6 +198,14 @@ def test_doctor_names_the_forced_instruction_set() -> None:
     done = child("doctor", env={**os.environ, "SAPHIRA_ISA": "scalar", "SAPHIRA_THREADS": "3"})
     assert b"instruction set  scalar (SAPHIRA_ISA=scalar)" in done.stdout
     assert b"threads          3 (SAPHIRA_THREADS)" in done.stdout
+
+
+def test_bad_environment_is_one_line() -> None:
+    for name, value in (("SAPHIRA_THREADS", "many"), ("SAPHIRA_ISA", "mmx")):
+        for command in (("encode", "x"), ("doctor",)):
+            done = child(*command, env={**os.environ, name: value})
+            assert done.returncode == 1, command
+            assert len(done.stderr.splitlines()) == 1 and value.encode() in done.stderr
 
 
 class FakeRuntime:

@@ -78,7 +78,10 @@ def _from_path(argument: str, out: Path) -> Iterator[Source]:
             chosen += [Path(s.path) for folder in folders for s in _folder(folder, base, out)]
         if not chosen:
             raise InputError(f"{argument}: no file matches")
+        outside = not base.resolve().is_relative_to(out.resolve())
         for match in dict.fromkeys(chosen):
+            if outside and match.resolve().is_relative_to(out.resolve()):
+                continue  # an output of an earlier run
             yield _local(match, match.relative_to(base).as_posix())
     else:
         raise InputError(f"{argument}: no such file or folder")
@@ -151,9 +154,9 @@ def _from_url(url: str) -> Iterator[Source]:
             yield _remote(fs, path, PurePosixPath(path).name, fs.info(path))
     except FileNotFoundError:
         raise InputError(f"{url}: no such file or folder") from None
-    except (ImportError, ValueError) as error:  # a protocol without its package, or unknown
-        if isinstance(error, InputError):
-            raise
+    except InputError:
+        raise
+    except Exception as error:  # each file system has errors of its own
         raise InputError(f"{url}: {describe(error)}") from None
 
 

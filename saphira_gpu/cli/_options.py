@@ -2,9 +2,12 @@
 
 import sys
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from saphira_gpu import Tokenizer
 
 
 class Special(StrEnum):
@@ -49,6 +52,22 @@ InvalidOption = Annotated[
     ),
 ]
 TextArgument = Annotated[str, typer.Argument(metavar="TEXT|-", help="The text, or - for stdin.")]
+
+
+def load(name: str) -> "Tokenizer":
+    """The tokenizer of that name or path.
+
+    Raises SaphiraError where it can't be loaded, and InputError where SAPHIRA_THREADS is no number.
+    """
+    from saphira_gpu import Tokenizer
+    from saphira_gpu.engines.cpu import thread_count
+    from saphira_gpu.errors import InputError
+
+    try:
+        thread_count(None)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    return Tokenizer.load(name)
 
 
 def text_bytes(text: str) -> bytes:

@@ -42,6 +42,8 @@ class Reader:
         self.source = source
         self.text = text
         self.fraction = 0.0
+        # a remote file system has errors of its own
+        self._errors = expected_errors(ValueError) if source.fs is None else (Exception,)
         self.columns = [text, *(name for name in keep if name != text)]
         self._handle: Any = None
         try:
@@ -69,7 +71,7 @@ class Reader:
             else:
                 self._file = _open_ipc(self._handle)
                 self.schema = self._file.schema
-        except expected_errors(ValueError) as error:
+        except self._errors as error:
             raise self._unreadable(error) from None
 
     def _unreadable(self, error: BaseException) -> InputError:
@@ -107,7 +109,7 @@ class Reader:
                 yield from split(batch, limit)
         except InputError:
             raise
-        except expected_errors(ValueError) as error:
+        except self._errors as error:
             raise self._unreadable(error) from None
 
     def _parquet(self, limit: int) -> Iterator[pa.RecordBatch]:
@@ -154,10 +156,17 @@ class Reader:
         """The chosen columns, their offsets checked: IPC buffers come from the file unread."""
         batch = batch.select(self.columns)
         for column in batch.columns:
-            # as bytes: text that is not UTF-8 is no damage here
-            bare = BYTES_OF.get(str(column.type))
-            (column if bare is None else column.view(bare)).validate(full=True)
+            if pa.types.is_dictionary(column.type):
+                values = _as_bytes(column.dictionary)
+                column = pa.DictionaryArray.from_arrays(column.indices, values, safe=False)
+            _as_bytes(column).validate(full=True)
         return batch
+
+
+def _as_bytes(column: pa.Array) -> pa.Array:
+    """Text as bytes, so that validation does not take what is not UTF-8 for damage."""
+    bare = BYTES_OF.get(str(column.type))
+    return column if bare is None else column.view(bare)
 
 
 def _open_ipc(handle: Any) -> Any:

@@ -7,6 +7,8 @@ can be locked belongs to a dead run and is removed. Neither its name nor its suf
 Parquet data.
 """
 
+import contextlib
+import errno
 import fcntl
 import os
 import re
@@ -20,6 +22,7 @@ import pyarrow.parquet as pq
 
 from saphira_gpu.errors import InputError
 
+ROW_GROUP_BYTES = 8 << 20
 TEMPORARY = re.compile(r"\.(?P<name>.+)\.tmp-\d+", re.DOTALL)
 
 
@@ -37,6 +40,8 @@ class AtomicParquet:
         self.overwrite = overwrite
         self.temporary = target.with_name(f".{target.name}.tmp-{os.getpid()}")
         self._made: list[Path] = []
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
 
     def __enter__(self) -> "AtomicParquet":
         try:
@@ -47,7 +52,8 @@ class AtomicParquet:
             self._remove_folders()
             raise
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX)
+            with contextlib.suppress(OSError):  # without locks, nothing is ever taken for stale
+                fcntl.flock(self._fd, fcntl.LOCK_EX)
             self._sink = pa.OSFile(str(self.temporary), "wb")
             self._parquet: Any = pq.ParquetWriter(self._sink, self.schema, compression="zstd")
         except BaseException:
@@ -56,9 +62,17 @@ class AtomicParquet:
         return self
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Appends one row group (none for a batch without rows)."""
-        if batch.num_rows:
-            self._parquet.write_batch(batch, row_group_size=batch.num_rows)
+        """Appends a batch. Small ones are held back until they make a row group worth its name."""
+        self._waiting.append(batch)
+        self._waiting_bytes += batch.nbytes
+        if self._waiting_bytes >= ROW_GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        table = pa.Table.from_batches(self._waiting, self.schema)
+        if table.num_rows:
+            self._parquet.write_table(table, row_group_size=table.num_rows)
+        self._waiting, self._waiting_bytes = [], 0
 
     def __exit__(
         self,
@@ -70,6 +84,7 @@ class AtomicParquet:
             self._discard()
             return
         try:
+            self._flush()
             self._parquet.close()
             self._sink.close()
             os.fsync(self._fd)
@@ -154,5 +169,8 @@ def _sync_folder(folder: Path) -> None:
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that has no such thing
+            raise
     finally:
         os.close(fd)

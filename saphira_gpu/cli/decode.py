@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from saphira_gpu.cli._options import TokenizerOption
+from saphira_gpu.cli._options import TokenizerOption, load
 
 
 def decode(
@@ -22,11 +22,9 @@ def decode(
     """Print the text of ids: its exact bytes, and a newline only if stdout is a terminal."""
     import numpy as np
 
-    from saphira_gpu import Tokenizer
-
     written = sys.stdin.read() if ids == ["-"] else " ".join(ids)
     numbers = parse_ids(written)
-    model = Tokenizer.load(tokenizer)
+    model = load(tokenizer)
     array = np.array(numbers, np.uint32)
     data = model.decode_bytes(array, skip_special=skip_special)
     sys.stdout.flush()

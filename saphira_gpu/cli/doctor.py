@@ -35,13 +35,18 @@ def version_of(package: str) -> str:
 
 def _core_lines() -> list[tuple[str, str]]:
     from saphira_gpu.engines import cpu
+    from saphira_gpu.errors import InputError
 
     forced = os.environ.get("SAPHIRA_ISA")
     why = f" (SAPHIRA_ISA={forced})" if forced else ""
+    try:
+        cores = cpu.thread_count(None)
+    except ValueError as error:
+        raise InputError(str(error)) from None
     threads = " (SAPHIRA_THREADS)" if os.environ.get("SAPHIRA_THREADS") else ""
     return [
         ("instruction set", f"{cpu.isa()}{why}; available: {', '.join(cpu.isas())}"),
-        ("threads", f"{cpu.thread_count(None)}{threads}"),
+        ("threads", f"{cores}{threads}"),
     ]
 
 

@@ -11,6 +11,7 @@ from saphira_gpu.cli._options import (
     SpecialOption,
     TextArgument,
     TokenizerOption,
+    load,
     text_bytes,
 )
 
@@ -23,9 +24,7 @@ def encode(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
 ) -> None:
     """Print the ids of a text, which is taken byte for byte (a final newline of stdin included)."""
-    from saphira_gpu import Tokenizer
-
-    model = Tokenizer.load(tokenizer)
+    model = load(tokenizer)
     ids = model.encode(text_bytes(text), special=special.value, invalid=invalid.value)
     listed = list(map(str, ids.tolist()))
     typer.echo(f"[{', '.join(listed)}]" if as_json else " ".join(listed))

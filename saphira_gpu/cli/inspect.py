@@ -33,7 +33,7 @@ def inspect(
     from saphira_gpu.errors import InputError
 
     try:
-        parquet = pq.ParquetFile(file)
+        parquet = pq.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False)
     except pa.ArrowInvalid as error:
         raise about_file(str(file), InputError(f"cannot read it as Parquet: {error}")) from None
     with parquet:
@@ -41,6 +41,11 @@ def inspect(
         if INPUT_IDS not in schema.names:
             names = ", ".join(schema.names)
             raise InputError(f"{file}: no column {INPUT_IDS!r}; there are {names}")
+        kind = schema.field(INPUT_IDS).type
+        if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_integer(
+            kind.value_type
+        ):
+            raise InputError(f"{file}: column {INPUT_IDS!r} is {kind}, not a list of integers")
         about = read_about(schema)
         model = _load(file, tokenizer, about)
         typer.echo(_header(parquet, about, tokenizer))
@@ -71,13 +76,14 @@ def _load(file: Path, given: str | None, about: dict[str, Any]) -> "Tokenizer":
 
 
 def _header(parquet: Any, about: dict[str, Any], given: str | None) -> str:
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     from saphira_gpu.cli._columns import NUM_TOKENS
 
     schema = parquet.schema_arrow
     lines = [("rows", f"{parquet.metadata.num_rows:,} in {parquet.num_row_groups} row groups")]
-    if NUM_TOKENS in schema.names:
+    if NUM_TOKENS in schema.names and pa.types.is_integer(schema.field(NUM_TOKENS).type):
         counts = (batch.column(0) for batch in parquet.iter_batches(columns=[NUM_TOKENS]))
         lines.append(("tokens", f"{sum(pc.sum(count).as_py() or 0 for count in counts):,}"))
     lines.append(("tokenizer", str(about.get("tokenizer", given))))

@@ -11,6 +11,7 @@ from saphira_gpu.cli._options import (
     SpecialOption,
     TextArgument,
     TokenizerOption,
+    load,
     text_bytes,
 )
 
@@ -32,10 +33,9 @@ def stages(
     ] = False,
 ) -> None:
     """Show what each stage made of a text, for finding the stage where two tokenizers part."""
-    from saphira_gpu import Tokenizer
     from saphira_gpu import reference as plain
 
-    model = Tokenizer.load(tokenizer)
+    model = load(tokenizer)
     data = text_bytes(text)
     made = model.stages(data, special=special.value)
     width = shutil.get_terminal_size((100, 24)).columns

@@ -1,6 +1,7 @@
 """`saphira-gpu tokenize`: text columns of Parquet and Arrow files in, Parquet files of ids out."""
 
 import contextlib
+import re
 import signal
 import threading
 from collections.abc import Generator, Iterator
@@ -18,6 +19,7 @@ from saphira_gpu.cli._options import (
     Special,
     SpecialOption,
     TokenizerOption,
+    load,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +79,6 @@ def tokenize(
     Each output holds input_ids (list<uint32>), num_tokens (int64) and the kept columns, under the
     input's name (its path below a folder argument). A file appears only when it is whole.
     """
-    from saphira_gpu import Tokenizer
     from saphira_gpu.cli._columns import INPUT_IDS, NUM_TOKENS
     from saphira_gpu.cli._inputs import expand, place
     from saphira_gpu.cli._progress import Meter, Totals
@@ -90,10 +91,10 @@ def tokenize(
             raise typer.BadParameter(f"{name} is a column of the output", param_hint="--keep")
     if eos_token is not None and not append_eos:
         raise typer.BadParameter("it needs --append-eos", param_hint="--eos-token")
-    if "://" in str(out) or ":/" in str(out):
+    if re.match(r"[a-z][a-z0-9+.-]+:/", str(out)):
         raise typer.BadParameter(f"{out} is not a local folder", param_hint="--out")
 
-    model = Tokenizer.load(tokenizer)
+    model = load(tokenizer)
     job = Job(
         model=model,
         name=tokenizer,
