@@ -276,7 +276,7 @@ def test_random_text_equals_hf_by_its_pattern(isa: str, scheme: str) -> None:
 
 @pytest.mark.parametrize("scheme", [name for name in PATTERNS if "tiktoken" in PATTERNS[name]])
 def test_random_text_equals_tiktoken_by_its_pattern(isa: str, scheme: str) -> None:
-    """Each piece of ours is made a token: tiktoken's tokens are its pieces where it splits alike."""
+    """Each piece of ours is made a token: tiktoken's tokens are its pieces if it splits alike."""
     texts = oracles.random_texts(f"tiktoken {scheme}", oracles.RULES, 300, 60)
     texts += oracles.random_texts(f"dense {scheme}", "aB1 \n\r'/-s\u0301\u4e2d\u00a0", 600, 40)
     got = split(scheme, [text.encode() for text in texts])

@@ -52,6 +52,14 @@ void st_regex_free(st_regex *r);
 /* Starts of the matches of one segment: starts[i] = 1. */
 void st_regex_split(const st_regex *r, const st_char *chars, int64_t n, uint8_t *starts);
 
+/* ---- schemes (selftest_schemes.c) ---- */
+
+typedef struct st_scheme {
+  const char *name, *pattern;
+} st_scheme;
+extern const st_scheme st_schemes[];
+extern const int st_n_schemes;
+
 /* ---- suites ---- */
 
 void st_classify(void);

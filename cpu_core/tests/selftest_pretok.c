@@ -7,30 +7,8 @@
 #include "saphira.h"
 #include "selftest.h"
 
-enum { MOST = 4096 };  /* longest random text */
+enum { MOST = 4096, SCHEMES = 32 };  /* longest random text; room for schemes */
 
-/* Schemes and their patterns as the references have them. "{1,3}+" is for HF one or more of {1,3}, which
- * is \\p{N}+ here. */
-static const struct scheme {
-  const char *name, *pattern;
-} schemes[] = {
-    {"gpt2", "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"},
-#define CL100K(numbers)                                                                   \
-  "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|" numbers                        \
-  "| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++$|\\s*[\\r\\n]|\\s+(?!\\S)|\\s"
-    {"cl100k", CL100K("\\p{N}{1,3}+")},
-    {"cl100k_hf", CL100K("\\p{N}+")},
-#define LLAMA(letter, numbers)                                                                  \
-  "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?" letter "+|" numbers "| ?[^\\s" letter     \
-  "\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-    {"llama3", LLAMA("\\p{L}", "\\p{N}{1,3}")},
-    {"qwen2", LLAMA("\\p{L}", "\\p{N}")},
-    {"qwen35", LLAMA("[\\p{L}\\p{M}]", "\\p{N}")},
-    {"ling",
-     "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|"
-     "\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"},
-};
-enum { SCHEMES = sizeof schemes / sizeof *schemes };
 static st_regex *patterns[SCHEMES];
 static int32_t numbers_of[SCHEMES];
 
@@ -40,14 +18,14 @@ static void expect(const uint8_t *text, const int64_t *offsets, int64_t n_rows,
   static st_char chars[MOST];
   static uint8_t marks[MOST];
   int64_t base = offsets[0], n = offsets[n_rows] - base;
-  memset(pieces, 0, SCHEMES * sizeof *pieces);
+  memset(pieces, 0, (size_t)st_n_schemes * sizeof *pieces);
   memset(tags, 0xFF, (size_t)n);
   for (int64_t r = 0; r < n_rows; r++) {
     const uint8_t *row = text + offsets[r];
     int64_t length = offsets[r + 1] - offsets[r], at = offsets[r] - base;
     int64_t count = st_chars(SA_ALPHABET_SUPERATOMS, row, length, chars);
     for (int64_t i = 0; i < count; i++) tags[at + chars[i].start] = (uint8_t)chars[i].tag;
-    for (int k = 0; k < SCHEMES; k++) {
+    for (int k = 0; k < st_n_schemes; k++) {
       memset(marks, 0, (size_t)length);
       if (k == 0) st_split_gpt2(chars, count, marks);
       else st_regex_split(patterns[k], chars, count, marks);
@@ -68,11 +46,11 @@ static void compare(const char *what, const uint8_t *text, const int64_t *offset
   for (int32_t isa = 0; isa < SA_ISA_COUNT; isa++) {
     if (sa_isa_select(isa) != SA_OK) continue;
     const char *name = sa_isa_name(isa);
-    for (int k = 0; k < SCHEMES; k++) {
+    for (int k = 0; k < st_n_schemes; k++) {
       sa_boundaries(numbers_of[k], &rows, words);
       int same = memcmp(words, expected[k], (size_t)blocks * 8) == 0;
       if (!st_check(same, "%s, %lld bytes, %lld rows, %s: piece starts of %s", what, (long long)n,
-                    (long long)n_rows, name, schemes[k].name) && st_failures() <= 3) {
+                    (long long)n_rows, name, st_schemes[k].name) && st_failures() <= 3) {
         for (int64_t i = 0; i < n; i++)
           st_check((words[i / 64] >> i % 64 & 1) == (expected[k][i / 64] >> i % 64 & 1),
                    "  byte %lld: %02x %02x %02x [%02x] %02x", (long long)i,
@@ -86,7 +64,7 @@ static void compare(const char *what, const uint8_t *text, const int64_t *offset
       sa_pretok_begin(&c, numbers_of[k], text, offsets, n_rows);
       while ((step = sa_pretok_next(&c, words + got, 1 + (int64_t)st_below(3))) != 0) got += step;
       st_check(got == blocks && memcmp(words, expected[k], (size_t)blocks * 8) == 0,
-               "%s, %lld bytes, %s: piece starts of %s in steps", what, (long long)n, name, schemes[k].name);
+               "%s, %lld bytes, %s: piece starts of %s in steps", what, (long long)n, name, st_schemes[k].name);
     }
     int64_t count = sa_backend_of(isa)->extract(expected[0], (size_t)blocks, 7, positions), at = 0, wrong = 0;
     for (int64_t i = 0; i < n; i++)
@@ -166,14 +144,14 @@ static void spans_of(const char *text, int64_t n, const char *expected) {
 }
 
 void st_pretok(void) {
-  for (int k = 0; k < SCHEMES; k++) {
-    patterns[k] = st_regex_new(schemes[k].pattern);
+  for (int k = 0; k < st_n_schemes; k++) {
+    patterns[k] = st_regex_new(st_schemes[k].pattern);
     numbers_of[k] = 0;
-    while (numbers_of[k] < sa_scheme_count() && strcmp(sa_scheme_name(numbers_of[k]), schemes[k].name) != 0)
+    while (numbers_of[k] < sa_scheme_count() && strcmp(sa_scheme_name(numbers_of[k]), st_schemes[k].name) != 0)
       numbers_of[k]++;
-    st_check(numbers_of[k] < sa_scheme_count(), "no scheme %s", schemes[k].name);
+    st_check(numbers_of[k] < sa_scheme_count(), "no scheme %s", st_schemes[k].name);
   }
-  st_check(sa_scheme_count() == SCHEMES, "%d schemes, %d with a pattern here", sa_scheme_count(), SCHEMES);
+  st_check(sa_scheme_count() == st_n_schemes, "%d schemes, %d with a pattern here", sa_scheme_count(), st_n_schemes);
   /* Under each text, | where a piece starts. */
   spans_of("Hello world", 11, "|....|.....");
   spans_of("I'm  don't 'sa's", 16, "||.||...|.|.|.|.");
@@ -188,5 +166,5 @@ void st_pretok(void) {
   for (int64_t i = 0; i < 20000 * st_size; i++)
     one(st_below(3) ? 0 : st_below(200), st_below(st_below(20) ? 400 : MOST / 2), rates[st_below(5)],
         (int)st_below(2), cuts[st_below(6)], st_below(4) != 0);
-  for (int k = 0; k < SCHEMES; k++) st_regex_free(patterns[k]);
+  for (int k = 0; k < st_n_schemes; k++) st_regex_free(patterns[k]);
 }
