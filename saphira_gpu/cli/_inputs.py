@@ -72,16 +72,16 @@ def _from_path(argument: str, out: Path) -> Iterator[Source]:
         # sorted by parts, so that a folder's files stay together
         names = glob.glob(argument, recursive=True)  # noqa: PTH207 (Path.glob takes no absolute one)
         matches = sorted(map(Path, names), key=lambda p: p.parts)
-        folders = [match for match in matches if match.is_dir()]
+        folders = {match: None for match in matches if match.is_dir()}
         chosen = [match for match in matches if match not in folders]
         if "**" not in argument:  # there a folder's files are matches themselves
             chosen += [Path(s.path) for folder in folders for s in _folder(folder, base, out)]
+        output = out.resolve()
+        if not base.resolve().is_relative_to(output):  # outputs of an earlier run are no inputs
+            chosen = [match for match in chosen if not match.resolve().is_relative_to(output)]
         if not chosen:
             raise InputError(f"{argument}: no file matches")
-        outside = not base.resolve().is_relative_to(out.resolve())
         for match in dict.fromkeys(chosen):
-            if outside and match.resolve().is_relative_to(out.resolve()):
-                continue  # an output of an earlier run
             yield _local(match, match.relative_to(base).as_posix())
     else:
         raise InputError(f"{argument}: no such file or folder")
