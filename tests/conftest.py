@@ -17,7 +17,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # Read by tests/oracles.py when the test modules are imported, in this process and its workers.
-    os.environ.setdefault("SAPHIRA_FUZZ", "1:3000" if config.getoption("--long") else "1:150")
+    os.environ.setdefault("SAPHIRA_FUZZ", "1:1500" if config.getoption("--long") else "1:150")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
