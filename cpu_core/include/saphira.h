@@ -85,6 +85,71 @@ const char *sa_scheme_name(int32_t scheme);
 /* Bitmap of piece starts, laid out like `starts` of sa_classify; each row is a segment of its own. */
 int32_t sa_boundaries(int32_t scheme, const sa_rows *rows, uint64_t *starts);
 
+/* ---- stage pretok: consumers, programs of small stages over rows ---- */
+
+/* Stages. Each works on the pieces that the ones before it left, every piece a text of its own. */
+#define SA_STAGE_CLASSES 0    /* cuts by the class of characters: bytes = 32 sets of SA_CUT_*, by superatom */
+#define SA_STAGE_LITERAL 1    /* cuts by occurrences of bytes, leftmost first, none inside another */
+#define SA_STAGE_DIGITS3 2    /* the same for [0-9][0-9][0-9] */
+#define SA_STAGE_MATCH 3      /* the same for whatever `match` finds */
+#define SA_STAGE_SCHEME 4     /* pieces of compiled scheme `number` */
+#define SA_STAGE_SCRIPTS 5    /* where the script changes; drops what comes before the first script */
+#define SA_STAGE_LENGTH 6     /* pieces of `number` characters */
+#define SA_STAGE_PREFIX 7     /* new text: bytes in front of every piece that does not start with them */
+#define SA_STAGE_REPLACE 8    /* new text: bytes for every U+0020; then, where `number` says so, as PREFIX */
+#define SA_STAGE_BYTEMAP 9    /* new text: the byte-alphabet symbol of every byte */
+
+/* REPLACE: which pieces get a prefix: every one, one at its row's start, none. */
+#define SA_PREFIX_ALWAYS 0
+#define SA_PREFIX_FIRST 1
+#define SA_PREFIX_NEVER 2
+
+/* What a character of some class, or a match, does. */
+#define SA_CUT_DROP 1         /* it is in no piece */
+#define SA_CUT_RUN 2          /* it and its like side by side are one piece */
+#define SA_CUT_BEFORE 4       /* a piece starts at it */
+#define SA_CUT_AFTER 8        /* a piece starts behind it */
+#define SA_CUT_DROP_REST 16   /* of a match: what lies between matches is in no piece */
+
+/* Finds matches in text[0, n): sets the bits of their first bytes in starts, and of all their bytes in
+ * matched. pieces: bitmap of segment starts, the bit of byte n set; no match crosses one. dropped: bytes to
+ * leave alone. Returns a status. */
+typedef int32_t (*sa_match)(void *context, const uint8_t *text, int64_t n, const uint64_t *pieces,
+                            const uint64_t *dropped, uint64_t *starts, uint64_t *matched);
+
+typedef struct sa_stage {
+  int32_t kind;           /* SA_STAGE_* */
+  int32_t cuts;           /* LITERAL, DIGITS3, MATCH: SA_CUT_* */
+  int64_t number;
+  const uint8_t *bytes;
+  int64_t n_bytes;
+  sa_match match;
+  void *context;
+} sa_stage;
+
+typedef struct sa_program sa_program;
+
+/* Copies the stages. NULL: out of memory, or a stage that makes no sense. */
+sa_program *sa_program_new(const sa_stage *stages, int64_t n_stages);
+void sa_program_free(sa_program *program);
+
+/* Bytes that n bytes of text become at most, INT64_MAX if that is out of range; a row's pieces never
+ * outnumber them. */
+int64_t sa_program_bound(const sa_program *program, int64_t n);
+
+/* counts[i] = pieces of row i; a null row has none. SA_ERR_ARGUMENT: offsets descend, or a row of 4 GiB or
+ * more meets a stage that makes new text. The status of `match` where it is not 0. */
+int32_t sa_pretokenize_count(const sa_program *program, const sa_rows *rows, int64_t *counts);
+
+/* Pieces of all rows in order, as bytes of their row: the bytes that a piece of new text comes from. starts,
+ * ends: as many as the counts add up to. */
+int32_t sa_pretokenize(const sa_program *program, const sa_rows *rows, int64_t *starts, int64_t *ends);
+
+/* One text: the text that the stages made of it (`made`: sa_program_bound(n) bytes), and for each piece
+ * its start and end in it, then in the text given (spans: four numbers each; as many as counted). */
+int32_t sa_pretokenize_text(const sa_program *program, const uint8_t *text, int64_t n, uint8_t *made,
+                            int64_t *n_made, int64_t *spans);
+
 /* ---- model ---- */
 
 typedef struct sa_plan {

@@ -14,7 +14,7 @@ import numpy as np
 
 from saphira_gpu._arrays import I64, U8, U32, U64
 from saphira_gpu.batch import Batch
-from saphira_gpu.engines._memory import Pool
+from saphira_gpu.engines._memory import Output, Pool
 from saphira_gpu.errors import BuildError, DeviceError, InputError, UnsupportedError
 from saphira_gpu.plan import Plan
 
@@ -107,6 +107,11 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
+def room(n: int) -> Output:
+    """Memory for n uint32, of the pool that ids come from."""
+    return _pool.take(n)
+
+
 # ---- stages without a model ----
 
 
@@ -140,8 +145,8 @@ def invalid_rows(batch: Batch) -> tuple[int, U8]:
     return int(n), marks
 
 
-def classify(batch: Batch) -> tuple[U8, U64]:
-    """Superatom tags (uint8 per byte, 0xFF within a character) and the bitmap of character
+def classify(batch: Batch, alphabet: int = lib.SA_ALPHABET_SUPERATOMS) -> tuple[U8, U64]:
+    """Tags of an alphabet (uint8 per byte, 0xFF within a character) and the bitmap of character
     starts."""
     _select_isa()
     tags = np.zeros(batch.n_bytes, np.uint8)
@@ -149,7 +154,7 @@ def classify(batch: Batch) -> tuple[U8, U64]:
     rows = Rows(batch)
     _check(
         lib.sa_classify(
-            lib.SA_ALPHABET_SUPERATOMS,
+            alphabet,
             rows.struct,
             ffi.from_buffer("uint8_t[]", tags),
             ffi.from_buffer("uint64_t[]", starts),

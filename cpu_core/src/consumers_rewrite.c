@@ -1,0 +1,160 @@
+/* Consumers: the stages that make new text. Each byte of it knows which bytes of the given text its character
+ * comes from; what a stage puts in front of a piece comes from the piece's first character.
+ */
+#include "consumers.h"
+#include "utf8.h"
+
+/* Where the new text grows. */
+typedef struct made {
+  uint8_t *text;
+  uint32_t *from, *to;
+  int64_t n;
+} made;
+
+static void put(made *m, const uint8_t *bytes, int64_t n, uint32_t from, uint32_t to) {
+  for (int64_t i = 0; i < n; i++) {
+    m->text[m->n + i] = bytes[i];
+    m->from[m->n + i] = from;
+    m->to[m->n + i] = to;
+  }
+  m->n += n;
+}
+
+/* Bytes of the character at `at` of a piece that ends at `end`, and where it comes from. */
+static int64_t char_at(const sa_work *w, int64_t at, int64_t end, uint32_t *from, uint32_t *to) {
+  uint32_t code;
+  int kind, length;
+  if (w->from) {
+    *from = w->from[at];
+    *to = w->to[at];
+  }
+  length = w->text[at] < 0x80 ? 1 : sa_utf8_decode(w->text + at, w->text + end, &code, &kind);
+  if (!w->from) {
+    *from = (uint32_t)at;
+    *to = (uint32_t)(at + length);
+  }
+  return length;
+}
+
+static int begins_with(const uint8_t *text, int64_t n, const uint8_t *bytes, int64_t length) {
+  return n >= length && memcmp(text, bytes, (size_t)length) == 0;
+}
+
+/* Whether eight bytes are ASCII without U+0020. */
+static int is_plain(const uint8_t *p) {
+  u64 x, spaces;
+  memcpy(&x, p, 8);
+  spaces = x ^ 0x2020202020202020ull;
+  return !((((spaces - 0x0101010101010101ull) & ~spaces) | x) & 0x8080808080808080ull);
+}
+
+/* A piece as it is, but for U+0020, which becomes `space` unless that is NULL. */
+static void copy(const sa_work *w, made *m, int64_t at, int64_t end, const uint8_t *space, int64_t n_space) {
+  uint32_t from, to;
+  while (at < end) {
+    if (end - at >= 8 && !w->from && is_plain(w->text + at)) {
+      memcpy(m->text + m->n, w->text + at, 8);
+      for (uint32_t i = 0; i < 8; i++) {
+        m->from[m->n + i] = (uint32_t)at + i;
+        m->to[m->n + i] = (uint32_t)at + i + 1;
+      }
+      m->n += 8;
+      at += 8;
+      continue;
+    }
+    const int64_t length = char_at(w, at, end, &from, &to);
+    if (space && w->text[at] == ' ') put(m, space, n_space, from, to);
+    else put(m, w->text + at, length, from, to);
+    at += length;
+  }
+}
+
+/* A piece in the byte alphabet. */
+static void copy_symbols(const sa_work *w, made *m, int64_t at, int64_t end, const uint16_t *symbols) {
+  uint32_t from, to;
+  while (at < end) {
+    const int64_t length = char_at(w, at, end, &from, &to);
+    for (int64_t i = 0; i < length; i++) {
+      const uint16_t symbol = symbols[w->text[at + i]];
+      const uint8_t two[2] = {(uint8_t)(0xC0 | symbol >> 6), (uint8_t)(0x80 | (symbol & 63))};
+      const uint8_t one = (uint8_t)symbol;
+      if (symbol < 0x80) put(m, &one, 1, from, to);
+      else put(m, two, 2, from, to);
+    }
+    at += length;
+  }
+}
+
+static void rewrite_piece(const sa_work *w, made *m, const sa_stage *stage, int at_row_start, int64_t at,
+                          int64_t end, const uint16_t *symbols) {
+  const uint8_t *p = w->text + at;
+  if (stage->kind == SA_STAGE_BYTEMAP) {
+    copy_symbols(w, m, at, end, symbols);
+    return;
+  }
+  const int replace = stage->kind == SA_STAGE_REPLACE;
+  const int wanted = !replace || stage->number == SA_PREFIX_ALWAYS ||
+                     (stage->number == SA_PREFIX_FIRST && at_row_start);
+  const int there = begins_with(p, end - at, stage->bytes, stage->n_bytes) || (replace && *p == ' ');
+  if (wanted && !there) {
+    uint32_t from, to;
+    char_at(w, at, end, &from, &to);
+    put(m, stage->bytes, stage->n_bytes, from, to);
+  }
+  copy(w, m, at, end, replace ? stage->bytes : NULL, stage->n_bytes);
+}
+
+/* The next piece at or after byte *at. */
+static int next_piece(const sa_work *w, int64_t *at, int64_t *end) {
+  int64_t k = *at / 64;
+  if (*at >= w->n) return 0;
+  u64 word = sa_piece_starts(w, k) & ~(u64)0 << (*at % 64);
+  while (!word) {
+    if (++k == w->n_words) return 0;
+    word = sa_piece_starts(w, k);
+  }
+  *at = 64 * k + sa_ctz64(word);
+  k = (*at + 1) / 64;
+  word = w->cuts[k] & ~(u64)0 << ((*at + 1) % 64);
+  while (!word) word = w->cuts[++k];  /* bit n is set */
+  *end = 64 * k + sa_ctz64(word);
+  return 1;
+}
+
+int32_t sa_step_rewrite(sa_work *w, const sa_step *step) {
+  const sa_stage *stage = &step->stage;
+  const uint16_t *symbols = sa_table("sa_bytemap_symbol", NULL);
+  const int64_t grows = stage->kind == SA_STAGE_BYTEMAP ? 2
+                        : stage->kind == SA_STAGE_PREFIX ? 1 + stage->n_bytes
+                                                         : 2 * stage->n_bytes;
+  int64_t bound, row = 0, at = 0, end, pieces = 0;
+  const int which = w->which;
+  made m = {.n = 0};
+  if (w->n > UINT32_MAX / 2 / grows) return SA_ERR_ARGUMENT;
+  bound = w->n * grows + 1;
+  m.text = sa_work_room(w, SA_ROOM_TEXT + which, bound);
+  m.from = sa_work_room(w, SA_ROOM_FROM + which, 4 * bound);
+  m.to = sa_work_room(w, SA_ROOM_TO + which, 4 * bound);
+  /* where pieces start, until the bitmaps are written anew */
+  uint32_t *first = sa_work_room(w, SA_ROOM_PIECES, 4 * (w->n + 1));
+  if (!m.text || !m.from || !m.to || !first) return SA_ERR_NOMEM;
+  while (next_piece(w, &at, &end)) {
+    uint32_t from, to;
+    while (w->rows[row + 1] <= at) w->rows[++row] = m.n;
+    char_at(w, at, end, &from, &to);
+    first[pieces++] = (uint32_t)m.n;
+    rewrite_piece(w, &m, stage, from == w->given[row], at, end, symbols);
+    at = end;
+  }
+  while (row < w->n_rows) w->rows[++row] = m.n;
+  w->rows[0] = 0;
+  w->text = m.text;
+  w->n = m.n;
+  w->from = m.from;
+  w->to = m.to;
+  w->which = 1 - which;
+  const int32_t status = sa_work_words(w);
+  if (status != SA_OK) return status;
+  for (int64_t i = 0; i < pieces; i++) w->cuts[first[i] / 64] |= (uint64_t)1 << (first[i] % 64);
+  return SA_OK;
+}

@@ -1,0 +1,1 @@
+"""Parts of `PreTokenizer`: configuration → steps → a program of the core."""

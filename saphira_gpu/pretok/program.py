@@ -1,0 +1,225 @@
+"""Steps → a program of the core, and what it makes of rows."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from saphira_gpu._arrays import I64, Bools
+from saphira_gpu.batch import Batch, bitmap
+from saphira_gpu.engines import cpu
+from saphira_gpu.engines.cpu import ffi, lib
+from saphira_gpu.errors import InputError
+from saphira_gpu.pretok import regex, schemes
+from saphira_gpu.pretok.steps import (
+    Bytemap,
+    Classes,
+    Digits3,
+    Length,
+    Literal,
+    Prefix,
+    Regex,
+    Replace,
+    Scheme,
+    Scripts,
+    Step,
+)
+
+_PREFIX = {
+    "always": lib.SA_PREFIX_ALWAYS,
+    "first": lib.SA_PREFIX_FIRST,
+    "never": lib.SA_PREFIX_NEVER,
+}
+SPAN = pa.struct([("start", pa.int64()), ("end", pa.int64())])
+# Rows are given to more than one thread when each gets at least this much text.
+_THREAD_BYTES = 1 << 18
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spans:
+    """Pieces of rows, as bytes of their row: those of row i are number offsets[i] to offsets[i + 1].
+
+    starts, ends: int64. offsets: int64[n_rows + 1]. validity: bool[n_rows], or None.
+    """
+
+    starts: I64
+    ends: I64
+    offsets: I64
+    validity: Bools | None
+
+    @property
+    def n(self) -> int:
+        return int(self.offsets[-1])
+
+    def to_arrow(self, large: bool) -> pa.Array:
+        """list<struct<start: int64, end: int64>>, or large_list."""
+        children = [
+            pa.Array.from_buffers(pa.int64(), self.n, [None, pa.py_buffer(values)])
+            for values in (self.starts, self.ends)
+        ]
+        spans = pa.StructArray.from_arrays(children, fields=list(SPAN))
+        offsets = self.offsets if large else self.offsets.astype(np.int32)
+        return pa.Array.from_buffers(
+            pa.large_list(SPAN) if large else pa.list_(SPAN),
+            len(self.offsets) - 1,
+            [bitmap(self.validity), pa.py_buffer(offsets)],
+            children=[spans],
+        )
+
+
+class Program:
+    """A compiled list of steps. May be used from several threads."""
+
+    def __init__(self, steps: tuple[Step, ...]) -> None:
+        self._matchers: list[regex.Matcher] = []
+        self._alive: list[Any] = []
+        stages = ffi.new("sa_stage[]", max(len(steps), 1))
+        for stage, step in zip(stages, steps, strict=False):
+            self._fill(stage, step)
+        program = lib.sa_program_new(stages, len(steps))
+        if program == ffi.NULL:
+            raise MemoryError("the core ran out of memory")
+        self._program: Any = ffi.gc(program, lib.sa_program_free)
+
+    @property
+    def is_utf8_only(self) -> bool:
+        """Whether a step can't read rows that are not UTF-8."""
+        return bool(self._matchers)
+
+    def _fill(self, stage: Any, step: Step) -> None:
+        data = b""
+        match step:
+            case Classes(row, cuts):
+                stage.kind, data = lib.SA_STAGE_CLASSES, schemes.classes(row, dict(cuts))
+            case Literal(text, cut):
+                stage.kind, stage.cuts, data = lib.SA_STAGE_LITERAL, cut, text.encode()
+            case Digits3(cut):
+                stage.kind, stage.cuts = lib.SA_STAGE_DIGITS3, cut
+            case Regex(pattern, cut):
+                matcher = regex.Matcher(pattern)
+                self._matchers.append(matcher)
+                stage.kind, stage.cuts, stage.match = lib.SA_STAGE_MATCH, cut, matcher.callback
+            case Scheme(name):
+                stage.kind, stage.number = lib.SA_STAGE_SCHEME, cpu.scheme_number(name)
+            case Scripts():
+                stage.kind = lib.SA_STAGE_SCRIPTS
+            case Length(number):
+                stage.kind, stage.number = lib.SA_STAGE_LENGTH, number
+            case Prefix(text):
+                stage.kind, data = lib.SA_STAGE_PREFIX, text.encode()
+            case Replace(text, prefix):
+                stage.kind, stage.number = lib.SA_STAGE_REPLACE, _PREFIX[prefix]
+                data = text.encode()
+            case Bytemap():
+                stage.kind = lib.SA_STAGE_BYTEMAP
+        if data:
+            self._alive.append(ffi.from_buffer("uint8_t[]", data))
+            stage.bytes, stage.n_bytes = self._alive[-1], len(data)
+
+    def spans(self, batch: Batch, threads: int) -> Spans:
+        """The pieces of every row. Counts them first, so that each thread writes into its place."""
+        cpu.isa()
+        counts = np.zeros(batch.n_rows, np.int64)
+        parts = _parts(batch, 1 if self._matchers else threads)
+        run = _Runner(len(parts))
+
+        def count(part: tuple[int, int]) -> None:
+            first, stop = part
+            rows = cpu.Rows(_rows(batch, first, stop))
+            self._check(
+                lib.sa_pretokenize_count(self._program, rows.struct, _pointer(counts[first:stop]))
+            )
+
+        run(count, parts)
+        offsets = np.zeros(batch.n_rows + 1, np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        total = int(offsets[-1])
+        room = [cpu.room(2 * total) for _ in range(2)]
+        starts, ends = (output.ids.view(np.int64) for output in room)
+
+        def fill(part: tuple[int, int]) -> None:
+            first, stop = part
+            rows = cpu.Rows(_rows(batch, first, stop))
+            here = slice(int(offsets[first]), int(offsets[stop]))
+            self._check(
+                lib.sa_pretokenize(
+                    self._program, rows.struct, _pointer(starts[here]), _pointer(ends[here])
+                )
+            )
+
+        run(fill, parts)
+        done = [output.finish(2 * total).view(np.int64) for output in room]
+        return Spans(done[0], done[1], offsets, batch.valid)
+
+    def pieces(self, text: bytes) -> tuple[bytes, list[list[int]]]:
+        """The text that the steps made of one, and for each piece its start and end in it, then in
+        the text given."""
+        batch = Batch(np.frombuffer(text, np.uint8), np.array([0, len(text)], np.int64))
+        counts = np.zeros(1, np.int64)
+        cpu.isa()
+        rows = cpu.Rows(batch)
+        self._check(lib.sa_pretokenize_count(self._program, rows.struct, _pointer(counts)))
+        bound = lib.sa_program_bound(self._program, len(text))
+        made = np.empty(bound, np.uint8)
+        spans = np.zeros((int(counts[0]), 4), np.int64)
+        n_made = ffi.new("int64_t *")
+        source = ffi.from_buffer("uint8_t[]", text)
+        self._check(
+            lib.sa_pretokenize_text(
+                self._program,
+                source,
+                len(text),
+                ffi.from_buffer("uint8_t[]", made),
+                n_made,
+                _pointer(spans),
+            )
+        )
+        return made[: n_made[0]].tobytes(), spans.tolist()
+
+    def _check(self, status: int) -> None:
+        for matcher in self._matchers:
+            error, matcher.error = matcher.error, None
+            if error is not None:
+                raise error
+        if status == lib.SA_ERR_NOMEM:
+            raise MemoryError("the core ran out of memory")
+        if status != lib.SA_OK:
+            raise InputError("a row is too long for a pretokenizer that changes the text (4 GiB)")
+
+
+class _Runner:
+    """Runs a function over parts, each in a thread of its own if there are several."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+
+    def __call__(self, function: Any, parts: list[tuple[int, int]]) -> None:
+        if self._n == 1:
+            function(parts[0])
+            return
+        with ThreadPoolExecutor(self._n) as pool:
+            for done in [pool.submit(function, part) for part in parts]:
+                done.result()
+
+
+def _parts(batch: Batch, threads: int) -> list[tuple[int, int]]:
+    """Ranges of rows of about the same number of bytes, one a thread."""
+    n = max(1, min(threads, batch.n_bytes // _THREAD_BYTES, batch.n_rows))
+    first = int(batch.offsets[0])
+    marks = [first + batch.n_bytes * i // n for i in range(1, n)]
+    edges = [0, *np.searchsorted(batch.offsets[:-1], marks).tolist(), batch.n_rows]
+    return list(zip(edges[:-1], edges[1:], strict=True))
+
+
+def _rows(batch: Batch, first: int, stop: int) -> Batch:
+    return Batch(
+        batch.data, batch.offsets[first : stop + 1], batch.validity, batch.validity_offset + first
+    )
+
+
+def _pointer(array: I64) -> Any:
+    return ffi.from_buffer("int64_t[]", array)
