@@ -10,12 +10,13 @@ positions, half-open, within the bytes handed to the function that returns them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
+from saphira_gpu import reference_normalize
 from saphira_gpu._resources import resource
 from saphira_gpu.errors import InputError, UnsupportedError
 from saphira_gpu.spec import AddedToken, Bpe, Spec
@@ -49,29 +50,42 @@ def special(spec: Spec, text: bytes, mode: str = "plain") -> list[Segment]:
     """Cuts `text` at its added tokens. Empty text gives no segment; empty content is ignored.
 
     Two passes: tokens with normalized = False on the whole text, then the others on each stretch
-    that is left. mode says which matches stay text (they consume their span all the same): "plain"
+    that is left: `stages` makes that one in the normalized text, where each matches by its own
+    normalized content. Here it is made too, but for a Spec with normalizers.
+
+    mode says which matches stay text (they consume their span all the same): "plain"
     all but tokens of white space alone, "hf_plain" those with special = True, "parse" none. "error"
     raises InputError where "parse" has a token, unless it is white space alone.
     """
     if mode not in MODES:
         raise ValueError(f"special={mode!r} is none of {', '.join(MODES)}")
-    tokens = {token.content: token for token in spec.added if token.content}.values()
     segments = []
-    for start, end, added in _cut(text, [t for t in tokens if not t.normalized], mode):
+    for start, end, added in _cut(text, _needles(spec, normalized=False), mode):
         inner = [Segment(0, end - start, added)]
-        if added is None:
-            inner = _cut(text[start:end], [t for t in tokens if t.normalized], mode)
+        if added is None and not spec.normalizers:
+            inner = _cut(text[start:end], _needles(spec, normalized=True), mode)
         segments += [Segment(start + first, start + last, token) for first, last, token in inner]
     return segments
 
 
-def _cut(text: bytes, tokens: Sequence[AddedToken], mode: str) -> list[Segment]:
+def _needles(spec: Spec, normalized: bool) -> dict[bytes, AddedToken]:
+    """The added tokens of one pass by the bytes that they match."""
+    tokens = {token.content: token for token in spec.added if token.normalized == normalized}
+    found: dict[bytes, AddedToken] = {}
+    for content, token in tokens.items():
+        raw = content.encode()
+        found.setdefault(normalize(spec, raw) if normalized else raw, token)
+    found.pop(b"", None)
+    return found
+
+
+def _cut(text: bytes, needles: Mapping[bytes, AddedToken], mode: str) -> list[Segment]:
     """One pass: the leftmost match, the longest of those; the next search starts at its end."""
     chars = classify(text)
     segments = []
     done = search = 0
     while True:
-        found = [(text.find(t.content.encode(), search), t.content.encode(), t) for t in tokens]
+        found = [(text.find(content, search), content, t) for content, t in needles.items()]
         found = [hit for hit in found if hit[0] >= 0]
         if not found:
             break
@@ -105,8 +119,20 @@ def _is_white(char: Char) -> bool:
 
 
 def normalize(spec: Spec, segment: bytes) -> bytes:
-    """The identity: no Spec asks for a normalizer."""
-    return segment
+    """What the Spec's normalizers make of a segment, one after the other.
+
+    Forms and lower case act on each run of valid UTF-8: a byte that is in no valid character stays
+    as it is, and nothing is composed or reordered across it. White space at an end of the segment
+    is what Strip removes, and Prepend comes before the segment.
+    """
+    return align(spec, segment)[0]
+
+
+def align(spec: Spec, segment: bytes) -> tuple[bytes, Sequence[tuple[int, int]]]:
+    """The normalized segment, and for each byte of it the (start, end) in the segment of the
+    character it stands for."""
+    spans = [(start, end) for start, end, _ in classify(segment) for _ in range(start, end)]
+    return reference_normalize.align(spec.normalizers, segment, spans)
 
 
 def classify(segment: bytes) -> list[Char]:
@@ -314,18 +340,27 @@ class Stages:
     ids: Sequence[int] = ()
 
 
-_special = special  # `stages` and `encode` have an option of the same name
+def _normalized(spec: Spec, text: bytes, mode: str) -> Iterator[tuple[Segment, bytes]]:
+    """The segments of a text, and their bytes after normalization."""
+    for segment in special(spec, text, mode):
+        start, end, added = segment
+        if added is not None or not spec.normalizers:
+            yield segment, text[start:end]
+            continue
+        data, spans = align(spec, text[start:end])
+        for first, last, token in _cut(data, _needles(spec, normalized=True), mode):
+            source = Segment(start + spans[first][0], start + spans[last - 1][1], token)
+            yield source, data[first:last]
 
 
 def stages(spec: Spec, data: bytes | str, special: str = "plain") -> list[Stages]:
     """The segments of a text with every stage's result. Arguments and errors as for `encode`."""
     text = data.encode() if isinstance(data, str) else bytes(data)
     result = []
-    for start, end, added in _special(spec, text, special):
+    for (start, end, added), segment in _normalized(spec, text, special):
         if added is not None:
             result.append(Stages(start, end, added, ids=[added.id]))
             continue
-        segment = normalize(spec, text[start:end])
         chars = classify(segment)
         classes = remap(spec, chars)
         pieces = boundaries(spec, segment, chars, classes)
