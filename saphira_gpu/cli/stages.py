@@ -160,6 +160,8 @@ def grid(rows: Sequence[Row], width: int) -> Iterator[str]:
     sizes = [max(map(cell_len, column)) + 2 for column in columns]
     start = 0
     while start < len(columns):
+        if start:
+            yield ""
         stop, used = start + 1, 11 + sizes[start]
         while stop < len(columns) and used + sizes[stop] <= width:
             used += sizes[stop]
