@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from oracles import hf_gpt2
 from typer.testing import CliRunner
 
 import saphira_gpu
@@ -158,6 +159,25 @@ def test_append_eos(tok: Any, tmp_path: Path) -> None:
     assert counts == [None if row is None else len(row) for row in expected]
     other = _tokenized(source, tmp_path / "given", "--append-eos", "--eos-token", "!")
     assert ids_of(other) == [None if row is None else [*row[:-1], 0] for row in expected]
+
+
+def test_eos_of_a_file_is_in_the_config_beside_it(tmp_path: Path) -> None:
+    """tokenizer.json names no end-of-text token; without its config --append-eos is refused."""
+    file = tmp_path / "model" / "tokenizer.json"
+    file.parent.mkdir()
+    hf_gpt2().save(str(file))
+    source = write(tmp_path / "a.parquet", ["a"])
+    arguments = ["tokenize", str(source), "--out", str(tmp_path / "o"), "--append-eos", "-t"]
+    result = CliRunner().invoke(app, [*arguments, str(file)])
+    assert result.exit_code == 1 and not (tmp_path / "o").exists()
+    assert "names no end-of-text token (tokenizer_config.json); give --eos-token" in result.stderr
+    run(*arguments, file, "--eos-token", "<|endoftext|>")
+    assert ids_of(tmp_path / "o/a.parquet") == [[64, 50256]]
+    (file.parent / "tokenizer_config.json").write_text('{"eos_token": "!"}')
+    for given in (file, file.parent):
+        run(*arguments, given, "--overwrite")
+        assert ids_of(tmp_path / "o/a.parquet") == [[64, 0]]
+    assert "\na!\n" in run("inspect", tmp_path / "o/a.parquet").stdout
 
 
 def test_only_nulls_and_no_rows(tmp_path: Path) -> None:
