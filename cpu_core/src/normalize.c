@@ -117,13 +117,10 @@ static int64_t white_start(const uint8_t *text, int64_t n) {
 
 /* The first white space at or after `at`, n if there is none. */
 static int64_t next_white(const uint8_t *text, int64_t at, int64_t n) {
-  while (at < n) {
-    const uint8_t c = text[at];
-    if (c == 0x20 || (uint8_t)(c - 0x09) < 5) return at;
-    /* C2, E1, E2 and E3 lead the others. */
-    if (c >= 0xC2 && white_at(text, at, n)) return at;
-    at++;
-  }
+  static const uint8_t may[256] = {[0x09] = 1, [0x0A] = 1, [0x0B] = 1, [0x0C] = 1, [0x0D] = 1, [0x20] = 1,
+                                   [0xC2] = 2, [0xE1] = 2, [0xE2] = 2, [0xE3] = 2}; /* 1: is; 2: may lead one */
+  for (; at < n; at++)
+    if (may[text[at]] == 1 || (may[text[at]] == 2 && white_at(text, at, n))) return at;
   return n;
 }
 
@@ -141,24 +138,26 @@ static int64_t skip_single_spaces(const uint8_t *text, int64_t at, int64_t n) {
   return at;
 }
 
-static int spaces_unchanged(const step *s, const uint8_t *text, int64_t n) {
-  const int single = s->n_content == 1 && s->content[0] == ' ';
-  for (int64_t at = 0;;) {
-    if (single) at = skip_single_spaces(text, at, n);
+/* The next run of white space that is not already the one character that replaces it; n if there is none. */
+static int64_t next_replaced(const step *s, const uint8_t *text, int64_t at, int64_t n, int64_t *end) {
+  const int one = s->n_content > 0 && white_at(s->content, 0, s->n_content) == s->n_content;
+  const int space = one && s->content[0] == ' ';
+  for (;; at = *end) {
+    if (space) at = skip_single_spaces(text, at, n);
     at = next_white(text, at, n);
-    if (at == n) return 1;
-    const int64_t end = white_end(text, at, n);
-    if (end - at != s->n_content || memcmp(text + at, s->content, (size_t)s->n_content) != 0) return 0;
-    at = end;
+    if (at == n) return n;
+    *end = white_end(text, at, n);
+    if (!one || *end - at != s->n_content || memcmp(text + at, s->content, (size_t)s->n_content) != 0) return at;
   }
 }
 
 static int spaces_run(const step *s, const sa_source *source, sa_target *target) {
   for (int64_t done = 0;;) {
-    const int64_t at = next_white(source->text, done, source->n);
+    int64_t end;
+    const int64_t at = next_replaced(s, source->text, done, source->n, &end);
     if (!sa_target_copy(target, source, done, at)) return 0;
     if (at == source->n) return 1;
-    done = white_end(source->text, at, source->n);
+    done = end;
     if (!sa_target_add(target, s->content, s->n_content, source, done - 1)) return 0;
   }
 }
@@ -184,13 +183,13 @@ static int replace_run(const step *s, const sa_source *source, sa_target *target
 
 /* ---- steps ---- */
 
+/* Whether a step leaves the text and its spans as they are. */
 static int step_unchanged(const step *s, const uint8_t *text, int64_t n) {
+  int64_t end;
   switch (s->kind) {
     case SA_NORMALIZE_LOWERCASE: return sa_lower_unchanged(text, n);
-    case SA_NORMALIZE_REPLACE:
-      return (s->n_pattern == s->n_content && memcmp(s->pattern, s->content, (size_t)s->n_pattern) == 0) ||
-             next_literal(s, text, 0, n) == n;
-    case SA_NORMALIZE_REPLACE_SPACES: return spaces_unchanged(s, text, n);
+    case SA_NORMALIZE_REPLACE: return next_literal(s, text, 0, n) == n;
+    case SA_NORMALIZE_REPLACE_SPACES: return next_replaced(s, text, 0, n, &end) == n;
     case SA_NORMALIZE_STRIP_LEFT: return n == 0 || !white_at(text, 0, n);
     case SA_NORMALIZE_STRIP_RIGHT: return white_start(text, n) == n;
     case SA_NORMALIZE_PREPEND: return n == 0 || s->n_content == 0;

@@ -6,6 +6,7 @@
 
 #include "normalization.h"
 #include "normalize.h"
+#include "utf8.h"
 
 #define BLOCK 32            /* bytes looked at together: loops of this length become vector code */
 #define FEW 64              /* characters that a cluster may have before its items go to the heap */
@@ -56,30 +57,42 @@ typedef struct found {
   uint8_t flags;
 } found;
 
-/* The first valid character at or after `at` that has one of these flags, none of them an ASCII character's;
- * n if there is none. */
+/* High bits of the bytes of a little-endian word that are at least `below`, which is 0x80 or more. */
+static uint64_t over(const uint8_t *p, uint8_t below) {
+  const uint64_t each = 0x0101010101010101u;
+  uint64_t w;
+  memcpy(&w, p, 8);
+  return ((w & 0x7F * each) + (uint64_t)(0x100 - below) * each) & w & 0x80 * each;
+}
+
+/* The first byte at or after `at` that is at least `below`, n if there is none. */
+static int64_t skip_below(const uint8_t *text, int64_t at, int64_t n, uint8_t below) {
+  uint64_t high;
+  for (int near = 0; near < BLOCK / 8 && at + 8 <= n; near++, at += 8)
+    if ((high = over(text + at, below)) != 0) return at + sa_ctz64(high) / 8;
+  for (; at + BLOCK <= n; at += BLOCK) {
+    uint8_t any = 0;
+    for (int i = 0; i < BLOCK; i++) any |= text[at + i] >= below;
+    if (any) break;
+  }
+  for (; at + 8 <= n; at += 8)
+    if ((high = over(text + at, below)) != 0) return at + sa_ctz64(high) / 8;
+  while (at < n && text[at] < below) at++;
+  return at;
+}
+
+/* The first valid character at or after `at` that has one of these flags, n if there is none. No character
+ * whose lead byte is less than `below` has one. */
 static int64_t next_flagged(const uint8_t *text, int64_t at, int64_t n, uint8_t wanted, uint8_t below, found *f) {
-  while (at < n) {
-    for (; at + BLOCK <= n; at += BLOCK) {
-      uint8_t over = 0;
-      for (int i = 0; i < BLOCK; i++) over |= text[at + i] >= below;
-      if (over) break;
-    }
-    while (at < n && text[at] < below) at++;
-    /* Stays here while characters need a look, up to a block of others. */
-    for (int64_t plain = 0; at < n && plain < BLOCK;) {
-      if (text[at] < below) {
-        at++, plain++;
-        continue;
-      }
-      plain = 0;
+  while ((at = skip_below(text, at, n, below)) < n) {
+    do {
       f->width = sa_char_at(text, at, n, &f->point);
       if (f->width) {
         f->flags = flags_of(f->point);
         if (f->flags & wanted) return at;
       }
       at += f->width ? f->width : 1;
-    }
+    } while (at < n && text[at] >= below);
   }
   return n;
 }
