@@ -40,6 +40,9 @@ CASES = {
     "Regex/qwen2": "qwen2",
     "Regex/qwen35": "qwen35",
     "tiktoken/cl100k": "cl100k",
+    "Regex/o200k": "o200k",
+    "tiktoken/o200k": "o200k",
+    "Regex/tekken": "tekken",
 }
 
 

@@ -79,22 +79,25 @@ static inline sa_cl100k_planes sa_cl100k_block(const sa_alphabet *a, const sa_sc
   return b;
 }
 
-/* Whether white space that fills the block just read ends well beyond it. What is found is kept with the
- * place where it was found, so that a long run is looked through once. */
-static __attribute__((noinline)) int sa_cl100k_beyond(sa_pretok_cursor *c, const sa_cl100k_planes *last) {
-  if (c->stop_at < c->stream.at) {
-    sa_stream ahead = c->stream;
-    sa_cl100k_planes b = *last;
-    u64 stop = 0, good = 0;
-    while (!stop && ahead.at <= ahead.n) {
-      c->stop_at = ahead.at;
-      b = sa_cl100k_block(c->alphabet, c->scheme, &ahead, &b);
-      sa_cl100k_stops(&b, &c->scheme->options.cl100k, &stop, &good);
-    }
-    c->stop_good = (good & stop & (0 - stop)) != 0;
+/* Whether a run that fills the block just read, `last`, ends well beyond it, by FAMILY's STOPS. What is found
+ * is kept in slot KIND with the place where it was found, so that a long run is looked through once. */
+#define SA_BEYOND(name, family, kind, stops)                                                        \
+  static __attribute__((noinline)) int name(sa_pretok_cursor *c, const sa_##family##_planes *last) { \
+    if (c->stop_at[kind] < c->stream.at) {                                                          \
+      sa_stream ahead = c->stream;                                                                  \
+      sa_##family##_planes b = *last;                                                               \
+      u64 stop = 0, good = 0;                                                                       \
+      while (!stop && ahead.at <= ahead.n) {                                                        \
+        c->stop_at[kind] = ahead.at;                                                                \
+        b = sa_##family##_block(c->alphabet, c->scheme, &ahead, &b);                                \
+        stops;                                                                                      \
+      }                                                                                             \
+      c->stop_good[kind] = (good & stop & (0 - stop)) != 0;                                         \
+    }                                                                                               \
+    return c->stop_good[kind];                                                                      \
   }
-  return c->stop_good;
-}
+
+SA_BEYOND(sa_cl100k_beyond, cl100k, 0, sa_cl100k_stops(&b, &c->scheme->options.cl100k, &stop, &good))
 
 static int64_t sa_pieces_cl100k(sa_pretok_cursor *c, uint64_t *starts, int64_t count) {
   sa_cl100k_planes b = c->rules.cl100k.planes;
@@ -115,11 +118,71 @@ static int64_t sa_pieces_cl100k(sa_pretok_cursor *c, uint64_t *starts, int64_t c
   return count;
 }
 
+/* ---- the o200k family ---- */
+
+static inline sa_o200k_planes sa_o200k_block(const sa_alphabet *a, const sa_scheme *scheme, sa_stream *s,
+                                             const sa_o200k_planes *before) {
+  const u8 *p = sa_stream_block(s, s->at);
+  lanes v = sa_load(p);
+  sa_o200k_planes b;
+  u64 owned, segments_next;
+  b.segments = s->segments;
+  segments_next = sa_segments_word(&s->walker, s->at + 64);
+  lanes bits = sa_class_bits(a, scheme, p, v, b.segments, segments_next, &s->carry, &owned);
+  b.upper = sa_test(bits, SA_BIT_UPPER);
+  b.lower = sa_test(bits, SA_BIT_LOWER);
+  b.number = sa_test(bits, SA_BIT_NUMBER);
+  b.white = sa_test(bits, SA_BIT_WHITE);
+  b.caseless = b.mark = 0;
+  b.newline = sa_eq(v, 0x0A) | sa_eq(v, 0x0D);
+  b.space = sa_eq(v, 0x20);
+  b.apostrophe = sa_eq(v, 0x27);
+  b.slash = sa_eq(v, 0x2F);
+  b.starts = ~owned;
+  if (sa_high(v)) {  /* no ASCII character is caseless or a mark */
+    b.caseless = sa_spread(sa_test(bits, SA_BIT_CASELESS), owned, before->caseless);
+    b.mark = sa_spread(sa_test(bits, SA_BIT_MARK), owned, before->mark);
+    b.upper = sa_spread(b.upper, owned, before->upper);
+    b.lower = sa_spread(b.lower, owned, before->lower);
+    b.number = sa_spread(b.number, owned, before->number);
+    b.white = sa_spread(b.white, owned, before->white);
+  }
+  s->segments = segments_next;
+  s->at += 64;
+  return b;
+}
+
+SA_BEYOND(sa_o200k_white_beyond, o200k, 0, sa_o200k_white_stops(&b, &stop, &good))
+SA_BEYOND(sa_o200k_upper_beyond, o200k, 1, sa_o200k_upper_stops(&b, &stop, &good))
+
+static int64_t sa_pieces_o200k(sa_pretok_cursor *c, uint64_t *starts, int64_t count) {
+  sa_o200k_planes b = c->rules.o200k.planes;
+  sa_o200k_carry carry = c->rules.o200k.carry;
+  sa_o200k_options options = c->scheme->options.o200k;
+  sa_stream *s = &c->stream;
+  if (s->at == 0) b = sa_o200k_block(c->alphabet, c->scheme, s, &b);
+  for (int64_t k = 0; k < count; k++) {
+    const u8 *p = sa_stream_block(s, s->at - 64);
+    sa_o200k_planes next = sa_o200k_block(c->alphabet, c->scheme, s, &b);
+    u64 white, upper, word = sa_o200k_starts(&b, &next, &options, p, &carry, &white, &upper);
+    if (white && sa_o200k_white_beyond(c, &next)) word |= white;
+    if (upper && sa_o200k_upper_beyond(c, &next)) word |= upper;
+    starts[k] = word;
+    b = next;
+  }
+  c->rules.o200k.planes = b;
+  c->rules.o200k.carry = carry;
+  return count;
+}
+
 static int64_t sa_pieces(sa_pretok_cursor *c, uint64_t *starts, int64_t max_blocks) {
   int64_t left = c->stream.blocks - c->given, count = max_blocks < left ? max_blocks : left;
   if (count <= 0) return 0;
-  if (c->scheme->rules == SA_RULES_GPT2) sa_pieces_gpt2(c, starts, count);
-  else sa_pieces_cl100k(c, starts, count);
+  switch (c->scheme->rules) {
+    case SA_RULES_GPT2: sa_pieces_gpt2(c, starts, count); break;
+    case SA_RULES_CL100K: sa_pieces_cl100k(c, starts, count); break;
+    default: sa_pieces_o200k(c, starts, count); break;
+  }
   c->given += count;
   if (c->given == c->stream.blocks && c->stream.n % 64)
     starts[count - 1] &= ~(u64)0 >> (64 - c->stream.n % 64);

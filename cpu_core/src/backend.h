@@ -13,6 +13,7 @@
 #include "ids.h"
 #include "rules_cl100k.h"
 #include "rules_gpt2.h"
+#include "rules_o200k.h"
 #include "saphira.h"
 #include "types.h"
 
@@ -33,6 +34,10 @@ typedef struct sa_alphabet {
 #define SA_BIT_LETTER 1
 #define SA_BIT_NUMBER 2
 #define SA_BIT_WHITE 4
+#define SA_BIT_UPPER 8
+#define SA_BIT_LOWER 16
+#define SA_BIT_CASELESS 32
+#define SA_BIT_MARK 64
 
 /* A scheme: how tags become the class bits that its rules read. */
 typedef struct sa_scheme {
@@ -41,6 +46,7 @@ typedef struct sa_scheme {
   uint8_t ascii_bits[128];  /* the same of an ASCII byte */
   union {
     sa_cl100k_options cl100k;
+    sa_o200k_options o200k;
   } options;
 } sa_scheme;
 

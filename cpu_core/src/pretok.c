@@ -7,8 +7,8 @@ static void begin(sa_pretok_cursor *c, int32_t scheme) {
   c->scheme = sa_scheme_of(scheme);
   c->given = 0;
   memset(&c->rules, 0, sizeof c->rules);
-  c->stop_at = -1;
-  c->stop_good = 0;
+  c->stop_at[0] = c->stop_at[1] = -1;
+  c->stop_good[0] = c->stop_good[1] = 0;
 }
 
 void sa_pretok_begin(sa_pretok_cursor *c, int32_t scheme, const uint8_t *text, const int64_t *offsets,

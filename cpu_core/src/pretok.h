@@ -20,9 +20,13 @@ struct sa_pretok_cursor {
       sa_cl100k_planes planes;
       sa_cl100k_carry carry;
     } cl100k;
+    struct {
+      sa_o200k_planes planes;
+      sa_o200k_carry carry;
+    } o200k;
   } rules;
-  int64_t stop_at;              /* byte of the block where the last run looked through stops */
-  int32_t stop_good;            /* and whether it ends as the rule wants */
+  int64_t stop_at[2];           /* byte of the block where the last run looked through stops */
+  int32_t stop_good[2];         /* and whether it ends as the rule wants; by kind of run */
 };
 
 /* Rows i = text[offsets[i], offsets[i+1]), contiguous; nothing outside text[offsets[0], offsets[n_rows])

@@ -92,16 +92,23 @@ static const char *const broken[] = {
     "\xF0", "\xE3\x80",
 };
 
-/* Random text of up to `most` bytes (cut anywhere) from the snippets; how much of it is broken. */
+/* A character or two of each class that rules tell apart. */
+static const char *const dense[] = {"A", "b", "\xE4\xB8\xAD", "\xCC\x81", "'", "s", "-", "/", "\n", " ", "1", "\t",
+                                    "\xD9\xA3", "LL", "re", "\xC2\xA0"};
+
+/* Random text of up to `most` bytes (cut anywhere) from the snippets; how much of it is broken.
+ * few: from eight snippets only, 2 = of the dense ones. */
 static int64_t fill(uint8_t *out, int64_t most, uint32_t broken_per_mille, int few) {
   const char *choice[8];
   int64_t n = 0;
-  for (int i = 0; i < 8; i++) choice[i] = snippets[st_below(sizeof snippets / sizeof *snippets)];
+  for (int i = 0; i < 8; i++)
+    choice[i] = few == 2 ? dense[st_below(sizeof dense / sizeof *dense)]
+                         : snippets[st_below(sizeof snippets / sizeof *snippets)];
   while (n < most) {
     const char *s = st_below(1000) < broken_per_mille ? broken[st_below(sizeof broken / sizeof *broken)]
                     : few ? choice[st_below(8)]
                           : snippets[st_below(sizeof snippets / sizeof *snippets)];
-    uint32_t repeat = st_below(40) == 0 ? 1 + st_below(90) : 1;
+    uint32_t repeat = st_below(40) == 0 ? 1 + st_below(st_below(4) ? 90 : 400) : 1;
     for (; repeat > 0; repeat--)
       for (const char *p = s; *p && n < most; p++) out[n++] = (uint8_t)*p;
   }
@@ -162,9 +169,9 @@ void st_pretok(void) {
   spans_of(" \xC0\xA0" "b", 4, "||.|");
   for (int64_t n = 0; n <= 300; n++)
     for (int64_t align = 0; align < 64; align++)
-      one(align, n, rates[st_below(5)], (int)st_below(2), cuts[st_below(6)], 1);
+      one(align, n, rates[st_below(5)], (int)st_below(3), cuts[st_below(6)], 1);
   for (int64_t i = 0; i < 20000 * st_size; i++)
     one(st_below(3) ? 0 : st_below(200), st_below(st_below(20) ? 400 : MOST / 2), rates[st_below(5)],
-        (int)st_below(2), cuts[st_below(6)], st_below(4) != 0);
+        (int)st_below(3), cuts[st_below(6)], st_below(4) != 0);
   for (int k = 0; k < st_n_schemes; k++) st_regex_free(patterns[k]);
 }

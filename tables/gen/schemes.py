@@ -13,10 +13,10 @@ from tables.gen.superatoms import Profile
 
 SCHEMES_TOML = Path(__file__).resolve().parent.parent / "schemes.toml"
 MAX_CLASSES = 16
-RULES = ("gpt2", "cl100k")  # kernels/shared/rules_*.h
-# What a scheme may set of its rules: the most characters of a number piece (0: no limit), whether
-# white space that reaches the end of a segment is one piece.
-OPTIONS = ("numbers", "whole_end")
+RULES = ("gpt2", "cl100k", "o200k")  # kernels/shared/rules_*.h
+# What a scheme may set of its rules: the most characters of a number piece (0: no limit); whether
+# white space that reaches the end of a segment is one piece; whether words take contractions.
+OPTIONS = ("numbers", "whole_end", "suffixes")
 BEHAVIORS = ("Removed", "Isolated", "Contiguous", "MergedWithPrevious", "MergedWithNext")
 
 

@@ -8,7 +8,7 @@
 #define SA_SCRIPT_COUNT 136
 #define SA_CLASS_COUNT 16
 #define SA_REMAP_COUNT 13
-#define SA_SCHEME_COUNT 7
+#define SA_SCHEME_COUNT 9
 
 /* superatoms: the tags of characters */
 enum {
@@ -108,12 +108,15 @@ enum {
   SA_SCHEME_QWEN2 = 4,
   SA_SCHEME_QWEN35 = 5,
   SA_SCHEME_LING = 6,
+  SA_SCHEME_O200K = 7,
+  SA_SCHEME_TEKKEN = 8,
 };
 
 /* boundary rules: kernels/shared/rules_*.h */
 enum {
   SA_RULES_GPT2 = 0,
   SA_RULES_CL100K = 1,
+  SA_RULES_O200K = 2,
 };
 
 /* scripts */

@@ -19,8 +19,8 @@ static const char *const sa_remap_names[13] = {
 };
 
 /* names of schemes */
-static const char *const sa_scheme_names[7] = {
- "gpt2","cl100k","cl100k_hf","llama3","qwen2","qwen35","ling",
+static const char *const sa_scheme_names[9] = {
+ "gpt2","cl100k","cl100k_hf","llama3","qwen2","qwen35","ling","o200k","tekken",
 };
 
 /* class of each superatom */
@@ -54,23 +54,28 @@ static const uint8_t sa_remap_row[SA_REMAP_COUNT][32] = {
 };
 
 /* remap row of a scheme */
-static const uint8_t sa_scheme_remap[7] = {
- 2,0,0,0,0,10,0,
+static const uint8_t sa_scheme_remap[9] = {
+ 2,0,0,0,0,10,0,8,8,
 };
 
 /* boundary rules of a scheme, SA_RULES_* */
-static const uint8_t sa_scheme_rules[7] = {
- 0,1,1,1,1,1,1,
+static const uint8_t sa_scheme_rules[9] = {
+ 0,1,1,1,1,1,1,2,2,
 };
 
 /* the option `numbers` of the rules */
-static const uint8_t sa_scheme_numbers[7] = {
- 0,3,0,3,1,1,1,
+static const uint8_t sa_scheme_numbers[9] = {
+ 0,3,0,3,1,1,1,3,1,
 };
 
 /* the option `whole_end` of the rules */
-static const uint8_t sa_scheme_whole_end[7] = {
- 0,1,1,0,0,0,0,
+static const uint8_t sa_scheme_whole_end[9] = {
+ 0,1,1,0,0,0,0,0,0,
+};
+
+/* the option `suffixes` of the rules */
+static const uint8_t sa_scheme_suffixes[9] = {
+ 0,0,0,0,0,0,0,1,0,
 };
 
 #endif
