@@ -118,7 +118,7 @@ static uint32_t *sa_hot_emit(const uint32_t *spill, const uint64_t *values, int6
     } else if (count) {
       for (u32 k = 0; k < count; k++) *out++ = (u32)(value >> (20 * k)) & 0xFFFFF;
     } else {
-      const u32 ids = (u32)(value >> 32);
+      const u32 ids = (u32)(value >> 32) & 0xFFFFFFF;
       memcpy(out, spill + (u32)value, ids * sizeof *out);
       out += ids;
     }

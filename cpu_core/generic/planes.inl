@@ -30,6 +30,8 @@ static inline sa_gpt2_planes sa_gpt2_block(const sa_alphabet *a, const sa_scheme
     b.number = sa_spread(b.number, owned, before->number);
     b.white = sa_spread(b.white, owned, before->white);
   }
+  /* A Digits stage before ByteLevel cuts segments: no rule looks across. */
+  if (scheme->options.gpt2_alone) b.segments |= b.starts & (b.number | sa_prev(b.number, before->number >> 63));
   s->segments = segments_next;
   s->at += 64;
   return b;

@@ -19,6 +19,7 @@ extern "C" {
 #define SA_ERR_ARGUMENT 2
 #define SA_ERR_SPECIAL 3
 #define SA_ERR_PLAN 4
+#define SA_ERR_CAPACITY 5
 
 /* Instruction sets. Each gives the same tags, boundaries and ids. */
 #define SA_ISA_SCALAR 0
@@ -137,86 +138,24 @@ void sa_program_free(sa_program *program);
  * outnumber them. */
 int64_t sa_program_bound(const sa_program *program, int64_t n);
 
-/* counts[i] = pieces of row i; a null row has none. SA_ERR_ARGUMENT: offsets descend, or a row of 4 GiB or
- * more meets a stage that makes new text. The status of `match` where it is not 0. */
-int32_t sa_pretokenize_count(const sa_program *program, const sa_rows *rows, int64_t *counts);
+/* What a first pass over rows found; memory of its own. */
+typedef struct sa_marks sa_marks;
 
-/* Pieces of all rows in order, as bytes of their row: the bytes that a piece of new text comes from. starts,
- * ends: as many as the counts add up to. */
-int32_t sa_pretokenize(const sa_program *program, const sa_rows *rows, int64_t *starts, int64_t *ends);
+/* First pass: counts[i] = pieces of row i; a null row has none. counts and *marks go to sa_pretokenize with
+ * the same program and rows, *marks then to sa_marks_free. SA_ERR_ARGUMENT: offsets descend, or a row of 1 GiB or more meets
+ * a stage that makes new text. The status of `match` where it is not 0. */
+int32_t sa_pretokenize_count(const sa_program *program, const sa_rows *rows, int64_t *counts, sa_marks **marks);
+void sa_marks_free(sa_marks *marks);
+
+/* Second pass: pieces of all rows in order, as bytes of their row: the bytes that a piece of new text comes
+ * from. starts, ends: as many as the counts add up to. */
+int32_t sa_pretokenize(const sa_program *program, const sa_rows *rows, const int64_t *counts,
+                       const sa_marks *marks, int64_t *starts, int64_t *ends);
 
 /* One text: the text that the stages made of it (`made`: sa_program_bound(n) bytes), and for each piece
  * its start and end in it, then in the text given (spans: four numbers each; as many as counted). */
 int32_t sa_pretokenize_text(const sa_program *program, const uint8_t *text, int64_t n, uint8_t *made,
                             int64_t *n_made, int64_t *spans);
-
-/* ---- model ---- */
-
-typedef struct sa_plan {
-  int32_t scheme;
-  int32_t whole_piece_first;     /* a piece that is a token is that token, reachable by merges or not */
-  int64_t n_ids;                 /* ids are 0 .. n_ids - 1 */
-  const int64_t *token_offsets;  /* n_ids + 1 into token_bytes; an empty token is a hole */
-  const uint8_t *token_bytes;    /* the raw bytes of every token */
-  const uint32_t *byte_ids;      /* 256: the id of each single byte */
-  int64_t n_merges;              /* -1: a rank file, where a pair merges if the joined bytes are a token, */
-  const uint32_t *merges;        /*     rank = id; else (left, right, result) by ascending rank */
-  int64_t n_ranks;               /* rank files: tokens 0 .. n_ranks - 1 take part in merging */
-  int64_t n_added;
-  const int64_t *added_offsets;  /* n_added + 1 into added_bytes */
-  const uint8_t *added_bytes;
-  const uint32_t *added_ids;
-  const uint8_t *added_flags;    /* SA_ADDED_* */
-} sa_plan;
-
-typedef struct sa_model sa_model;
-
-/* Builds the immutable tables of a tokenizer; copies what it keeps of the plan.
- * NULL on failure, with the reason in error (capacity bytes, NUL-terminated). */
-sa_model *sa_model_new(const sa_plan *plan, char *error, int64_t capacity);
-void sa_model_free(sa_model *model);
-
-/* Added tokens in one text, leftmost-longest, by the rules of `special`. spans: (start, end, index of the
- * added token) triples, capacity in triples. Returns the number found, which may exceed capacity. */
-int64_t sa_special_find(const sa_model *model, int32_t special, const uint8_t *text, int64_t n,
-                        int64_t *spans, int64_t capacity);
-
-/* Exact BPE of one piece, no cache. ids: n of them at most. steps (may be NULL): merge steps done.
- * Returns the number of ids, or -1 when out of memory. */
-int64_t sa_bpe(const sa_model *model, const uint8_t *piece, int64_t n, uint32_t *ids, int64_t *steps);
-
-/* ---- encoder ---- */
-
-typedef struct sa_encoder sa_encoder;
-
-/* Caches and scratch memory on top of a model, which must outlive it. cache_bytes bounds the pretoken
- * cache of each thread; 0 = none. */
-sa_encoder *sa_encoder_new(const sa_model *model, int64_t cache_bytes);
-void sa_encoder_free(sa_encoder *encoder);
-
-typedef struct sa_options {
-  int32_t special;     /* SA_SPECIAL_* */
-  int32_t threads;     /* at least 1 */
-} sa_options;
-
-typedef struct sa_report {
-  int64_t rows;        /* null rows included */
-  int64_t bytes;
-  int64_t tokens;
-  int64_t pieces;
-  int64_t merge_steps;
-  int64_t cache_misses;
-  int64_t error_row;   /* SA_ERR_SPECIAL: where, and which added token */
-  int64_t error_byte;
-  int64_t error_added;
-} sa_report;
-
-/* Ids of every row. ids: one per byte of text at most, NULL to count only; id_offsets: n_rows + 1,
- * id_offsets[0] = 0. hits: n_added counters, incremented for every hit of an added token, matched or
- * (special = plain) passed over as text; NULL: not wanted. The result does not depend on threads, ISA
- * or the cache. */
-int32_t sa_encode(sa_encoder *encoder, const sa_rows *rows, const sa_options *options, uint32_t *ids,
-                  int64_t *id_offsets, int64_t *hits, sa_report *report);
 
 /* ---- stage normalize ---- */
 
@@ -269,6 +208,85 @@ int32_t sa_normalizer_quick(const sa_normalizer *normalizer, const uint8_t *text
  * case act on each maximal run of valid UTF-8; invalid bytes pass through. SA_OK or SA_ERR_NOMEM. */
 int32_t sa_normalizer_run(const sa_normalizer *normalizer, const uint8_t *text, int64_t n, sa_buffer *out,
                           sa_alignment *alignment);
+
+/* ---- model ---- */
+
+typedef struct sa_plan {
+  int32_t scheme;                /* a compiled scheme; -1: the program of stages splits text */
+  int32_t whole_piece_first;     /* a piece that is a token is that token, reachable by merges or not */
+  int32_t add_prefix_space;      /* text between added tokens that does not start with a space gets one */
+  int64_t n_stages;
+  const sa_stage *stages;
+  const sa_normalizer_plan *normalizer;  /* NULL: none */
+  int64_t n_ids;                 /* ids are 0 .. n_ids - 1 */
+  const int64_t *token_offsets;  /* n_ids + 1 into token_bytes; an empty token is a hole */
+  const uint8_t *token_bytes;    /* the raw bytes of every token, without the end-of-word suffix */
+  const uint8_t *token_ends;     /* n_ids: 1 = it carries the suffix; NULL: no token does */
+  const uint32_t *byte_ids;      /* 256: the id of each single byte */
+  const uint32_t *byte_ids_end;  /* 256: the same with the suffix, for a piece's last byte; NULL: no suffix */
+  int64_t n_merges;              /* -1: a rank file, where a pair merges if the joined bytes are a token, */
+  const uint32_t *merges;        /*     rank = id; else (left, right, result) by ascending rank */
+  int64_t n_ranks;               /* rank files: tokens 0 .. n_ranks - 1 take part in merging */
+  int64_t n_added;
+  const int64_t *added_offsets;  /* n_added + 1 into added_bytes */
+  const uint8_t *added_bytes;
+  const uint32_t *added_ids;
+  const uint8_t *added_flags;    /* SA_ADDED_* */
+} sa_plan;
+
+typedef struct sa_model sa_model;
+
+/* Builds the immutable tables of a tokenizer; copies what it keeps of the plan.
+ * NULL on failure, with the reason in error (capacity bytes, NUL-terminated). */
+sa_model *sa_model_new(const sa_plan *plan, char *error, int64_t capacity);
+void sa_model_free(sa_model *model);
+
+/* 1: a normalizer, a prefix or a stage of the program may make text longer than it was. */
+int32_t sa_model_rewrites(const sa_model *model);
+
+/* Added tokens in one text, leftmost-longest, by the rules of `special`. spans: (start, end, index of the
+ * added token) triples, capacity in triples. Returns the number found, which may exceed capacity. */
+int64_t sa_special_find(const sa_model *model, int32_t special, const uint8_t *text, int64_t n,
+                        int64_t *spans, int64_t capacity);
+
+/* Exact BPE of one piece, no cache. ids: n of them at most. steps (may be NULL): merge steps done.
+ * Returns the number of ids, or -1 when out of memory. */
+int64_t sa_bpe(const sa_model *model, const uint8_t *piece, int64_t n, uint32_t *ids, int64_t *steps);
+
+/* ---- encoder ---- */
+
+typedef struct sa_encoder sa_encoder;
+
+/* Caches and scratch memory on top of a model, which must outlive it. cache_bytes bounds the pretoken
+ * cache of each thread; 0 = none. */
+sa_encoder *sa_encoder_new(const sa_model *model, int64_t cache_bytes);
+void sa_encoder_free(sa_encoder *encoder);
+
+typedef struct sa_options {
+  int32_t special;     /* SA_SPECIAL_* */
+  int32_t threads;     /* at least 1 */
+  int64_t capacity;    /* ids that fit */
+} sa_options;
+
+typedef struct sa_report {
+  int64_t rows;        /* null rows included */
+  int64_t bytes;
+  int64_t tokens;
+  int64_t pieces;
+  int64_t merge_steps;
+  int64_t cache_misses;
+  int64_t error_row;   /* SA_ERR_SPECIAL: where, and which added token */
+  int64_t error_byte;
+  int64_t error_added;
+} sa_report;
+
+/* Ids of every row. ids: options->capacity of them, NULL to count only; id_offsets: n_rows + 1,
+ * id_offsets[0] = 0. Ids never outnumber the bytes of text, unless the model makes new text (sa_model_rewrites):
+ * then SA_ERR_CAPACITY may say that there are report->tokens ids, all of which found no room. hits: n_added counters, incremented for every hit of an added token, matched or
+ * (special = plain) passed over as text; NULL: not wanted. The result does not depend on threads, ISA
+ * or the cache. */
+int32_t sa_encode(sa_encoder *encoder, const sa_rows *rows, const sa_options *options, uint32_t *ids,
+                  int64_t *id_offsets, int64_t *hits, sa_report *report);
 
 /* ---- tables ---- */
 

@@ -45,6 +45,7 @@ typedef struct sa_scheme {
   uint8_t bits[32];         /* class bits of a tag */
   uint8_t ascii_bits[128];  /* the same of an ASCII byte */
   union {
+    int gpt2_alone;         /* numbers: every character a segment of its own */
     sa_cl100k_options cl100k;
     sa_o200k_options o200k;
   } options;

@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "backend.h"
+#include "consumers.h"
 
 #define ITEM_WEIGHT (256 << 10)
 #define ROW_WEIGHT 4               /* what a row costs, in bytes of text */
 #define THREAD_WEIGHT (128 << 10)  /* less than this for each does not pay for a thread */
 #define AHEAD 4                    /* items per thread that may wait for their turn */
 #define SLAB_KEPT (4 << 20)        /* larger slabs, in ids, are not kept */
+#define MADE_BYTES (64 << 10)      /* new text made before it is encoded */
 
 typedef struct item {
   int64_t row, row_end;
@@ -37,6 +39,7 @@ typedef struct job {
   int64_t next_item;        /* to start */
   int64_t next_turn;        /* to be put in order */
   int64_t total;            /* ids in order so far */
+  int32_t overflow;         /* more than fit */
   int32_t status;
 } job;
 
@@ -46,7 +49,11 @@ typedef struct worker {
   sa_context *context;
   int64_t *offsets;         /* of the item's rows, 64-bit */
   int64_t offsets_capacity;
-  sa_spans spans;
+  sa_spans spans, inner;    /* added tokens of a row, and of a normalized segment of it */
+  sa_buffer segment;        /* a normalized segment */
+  sa_buffer made;           /* new text of rows, and where each starts in it */
+  int64_t *made_offsets;
+  int64_t made_capacity;
   int64_t *hits;
 } worker;
 
@@ -147,22 +154,34 @@ static int64_t row_at(const sa_rows *rows, int64_t wanted) {
   return lo;
 }
 
+static int32_t special_error(const worker *w, int64_t row, sa_span hit) {
+  job *j = w->job;
+  pthread_mutex_lock(&j->lock);
+  if (j->report->error_row < 0 || row < j->report->error_row) {
+    j->report->error_row = row;
+    j->report->error_byte = hit.start;
+    j->report->error_added = hit.added;
+  }
+  pthread_mutex_unlock(&j->lock);
+  return SA_ERR_SPECIAL;
+}
+
+/* The added tokens of a text that starts at byte `at` of its row. A status. */
+static int32_t find_added(worker *w, sa_spans *spans, int pass, int64_t row, int64_t at, const uint8_t *text,
+                          int64_t n) {
+  const int32_t status =
+      sa_added_spans(&w->context->model->added, pass, w->job->options->special, text, n, spans, w->hits);
+  if (status != SA_ERR_SPECIAL) return status;
+  sa_span hit = spans->items[spans->n - 1];
+  hit.start += at;
+  return special_error(w, row, hit);
+}
+
 /* A row with added tokens in it: text and tokens in turn. Returns the ids written, or minus a status. */
 static int64_t encode_special_row(worker *w, int64_t row, int64_t start, int64_t end, uint32_t *out) {
-  const job *j = w->job;
   const sa_added *added = &w->context->model->added;
-  const uint8_t *text = j->rows->text;
-  const int32_t status = sa_added_spans(added, j->options->special, text + start, end - start, &w->spans, w->hits);
-  if (status == SA_ERR_SPECIAL) {
-    const sa_span hit = w->spans.items[w->spans.n - 1];
-    pthread_mutex_lock(&w->job->lock);
-    if (j->report->error_row < 0 || row < j->report->error_row) {
-      j->report->error_row = row;
-      j->report->error_byte = hit.start;
-      j->report->error_added = hit.added;
-    }
-    pthread_mutex_unlock(&w->job->lock);
-  }
+  const uint8_t *text = w->job->rows->text;
+  const int32_t status = find_added(w, &w->spans, SA_PASS_BOTH, row, 0, text + start, end - start);
   if (status != SA_OK) return -status;
   int64_t n = 0, from = start;
   for (int64_t k = 0; k <= w->spans.n; k++) {
@@ -170,7 +189,7 @@ static int64_t encode_special_row(worker *w, int64_t row, int64_t start, int64_t
     if (from < to) {
       const int64_t segment[2] = {from, to};
       const int64_t got = sa_encode_rows(w->context, text, segment, 1, out + n, NULL, 0);
-      if (got < 0) return -SA_ERR_NOMEM;
+      if (got < 0) return got;
       n += got;
     }
     if (k == w->spans.n) break;
@@ -196,7 +215,7 @@ static int64_t next_barrier(const worker *w, const item *it, int64_t row, int se
     const int64_t end = offsets[it->row_end];
     while (*match < end) {
       if (*match < offsets[row]) {
-        *match = sa_added_next(&w->context->model->added, rows->text, offsets[row], end);
+        *match = sa_added_next(&w->context->model->added, SA_PASS_BOTH, rows->text, offsets[row], end);
         continue;
       }
       int64_t lo = row, hi = it->row_end; /* the last row that starts at or before the match */
@@ -226,7 +245,7 @@ static int64_t encode_item(worker *w, const item *it, uint32_t *out) {
     if (row < barrier) {
       const int64_t got = sa_encode_rows(w->context, j->rows->text, offsets + row, barrier - row, out + n,
                                          j->row_ids + row, n);
-      if (got < 0) return -SA_ERR_NOMEM;
+      if (got < 0) return got;
       n += got;
     }
     if (barrier == it->row_end) break;
@@ -241,6 +260,163 @@ static int64_t encode_item(worker *w, const item *it, uint32_t *out) {
   return n;
 }
 
+/* ---- models that make new text ---- */
+
+/* Appends n bytes; 0 when out of memory. */
+static int append(sa_buffer *buffer, const uint8_t *bytes, int64_t n) {
+  if (buffer->n + n > buffer->capacity) {
+    const int64_t capacity = 2 * (buffer->n + n);
+    uint8_t *grown = realloc(buffer->data, (size_t)capacity);
+    if (!grown) return 0;
+    buffer->data = grown;
+    buffer->capacity = capacity;
+  }
+  if (n) memcpy(buffer->data + buffer->n, bytes, (size_t)n);
+  buffer->n += n;
+  return 1;
+}
+
+/* Appends a segment that is ready for pretok: with a space before it, if the model wants one. */
+static int append_segment(worker *w, const uint8_t *text, int64_t n) {
+  if (w->context->model->add_prefix_space && n && text[0] != ' ' && !append(&w->made, (const uint8_t *)" ", 1)) return 0;
+  return append(&w->made, text, n);
+}
+
+/* Points *text at the normalized form of a segment: itself, or w->segment. A status. */
+static int32_t normalize(worker *w, const uint8_t **text, int64_t *n) {
+  const sa_normalizer *normalizer = w->context->model->normalizer;
+  if (!normalizer || sa_normalizer_quick(normalizer, *text, *n)) return SA_OK;
+  const int32_t status = sa_normalizer_run(normalizer, *text, *n, &w->segment, NULL);
+  *text = w->segment.data;
+  *n = w->segment.n;
+  return status;
+}
+
+/* Room for n more ids behind the `used` ones of a slab; 0 when out of memory. */
+static int slab_room(sa_slab *slab, int64_t used, int64_t n) {
+  if (used + n <= slab->capacity) return 1;
+  const int64_t capacity = used + n > 2 * slab->capacity ? used + n : 2 * slab->capacity;
+  uint32_t *grown = realloc(slab->ids, (size_t)capacity * sizeof *grown);
+  if (!grown) return 0;
+  slab->ids = grown;
+  slab->capacity = capacity;
+  return 1;
+}
+
+/* Encodes the new text of n_rows rows behind the `used` ids of the slab, and starts it afresh. Returns the ids
+ * there are then, or minus a status. */
+static int64_t flush(worker *w, sa_slab *slab, int64_t used, int64_t n_rows, int64_t *row_ids) {
+  const sa_program *program = w->context->model->program;
+  const int64_t bytes = w->made.n, bound = program ? sa_program_bound(program, bytes) : bytes;
+  if (n_rows == 0) return used;
+  if (!slab_room(slab, used, bound + 1)) return -SA_ERR_NOMEM;
+  const int64_t got = sa_encode_rows(w->context, w->made.data ? w->made.data : (const uint8_t *)"", w->made_offsets,
+                                     n_rows, slab->ids + used, row_ids, used);
+  w->made.n = 0;
+  return got < 0 ? got : used + got;
+}
+
+/* Closes a row of new text. 0 when out of memory. */
+static int made_row(worker *w, int64_t n_rows) {
+  if (n_rows + 2 > w->made_capacity) {
+    const int64_t capacity = 2 * (n_rows + 64);
+    int64_t *grown = realloc(w->made_offsets, (size_t)capacity * sizeof *grown);
+    if (!grown) return 0;
+    w->made_offsets = grown;
+    w->made_capacity = capacity;
+    grown[0] = 0;
+  }
+  w->made_offsets[n_rows + 1] = w->made.n;
+  return 1;
+}
+
+/* One piece of a row's text, normalized, as a text of its own. Returns as flush does. */
+static int64_t encode_segment(worker *w, sa_slab *slab, int64_t used, const uint8_t *text, int64_t n) {
+  if (n == 0) return used;
+  if (!append_segment(w, text, n) || !made_row(w, 0)) return -SA_ERR_NOMEM;
+  return flush(w, slab, used, 1, NULL);
+}
+
+static int64_t push_id(sa_slab *slab, int64_t used, uint32_t id) {
+  if (!slab_room(slab, used, 1)) return -SA_ERR_NOMEM;
+  slab->ids[used] = id;
+  return used + 1;
+}
+
+/* What lies between two tokens matched in the text as it is: normalized, cut at the tokens that are matched in
+ * normalized text. Returns as flush does. */
+static int64_t encode_between(worker *w, sa_slab *slab, int64_t used, int64_t row, int64_t at, const uint8_t *text,
+                              int64_t n) {
+  const sa_added *added = &w->context->model->added;
+  int32_t status = normalize(w, &text, &n);
+  if (status == SA_OK) status = find_added(w, &w->inner, SA_PASS_NORMALIZED, row, at, text, n);
+  if (status != SA_OK) return -status;
+  int64_t from = 0;
+  for (int64_t k = 0; k <= w->inner.n && used >= 0; k++) {
+    const int64_t to = k < w->inner.n ? w->inner.items[k].start : n;
+    if (from < to) used = encode_segment(w, slab, used, text + from, to - from);
+    if (k == w->inner.n || used < 0) break;
+    used = push_id(slab, used, added->ids[w->inner.items[k].added]);
+    from = w->inner.items[k].end;
+  }
+  return used;
+}
+
+static int64_t encode_made_special_row(worker *w, sa_slab *slab, int64_t used, int64_t row, const uint8_t *text,
+                                       int64_t n) {
+  const sa_added *added = &w->context->model->added;
+  const int32_t status = find_added(w, &w->spans, SA_PASS_RAW, row, 0, text, n);
+  if (status != SA_OK) return -status;
+  int64_t from = 0;
+  for (int64_t k = 0; k <= w->spans.n && used >= 0; k++) {
+    const int64_t to = k < w->spans.n ? w->spans.items[k].start : n;
+    if (from < to) used = encode_between(w, slab, used, row, from, text + from, to - from);
+    if (k == w->spans.n || used < 0) break;
+    used = push_id(slab, used, added->ids[w->spans.items[k].added]);
+    from = w->spans.items[k].end;
+  }
+  return used;
+}
+
+/* encode_item for a model that makes new text: rows without added tokens are made anew one after the other, and
+ * encoded together. */
+static int64_t encode_made_item(worker *w, const item *it, sa_slab *slab) {
+  const job *j = w->job;
+  const sa_added *added = &w->context->model->added;
+  const int64_t *offsets = w->offsets - it->row;
+  const int search = searched(j, added);
+  int64_t used = 0, n_rows = 0;
+  w->made.n = 0;
+  for (int64_t row = it->row; row < it->row_end; row++) {
+    const uint8_t *text = j->rows->text + offsets[row];
+    int64_t n = is_null(j->rows, row) ? 0 : offsets[row + 1] - offsets[row];
+    int special = search && sa_added_next(added, SA_PASS_RAW, text, 0, n) < n;
+    if (!special && n) {
+      const uint8_t *made = text;
+      int64_t n_made = n;
+      const int32_t status = normalize(w, &made, &n_made);
+      if (status != SA_OK) return -status;
+      special = search && sa_added_next(added, SA_PASS_NORMALIZED, made, 0, n_made) < n_made;
+      if (!special && !append_segment(w, made, n_made)) return -SA_ERR_NOMEM;
+    }
+    if (special) {
+      used = flush(w, slab, used, n_rows, j->row_ids + row - n_rows);
+      n_rows = 0;
+      if (used >= 0) used = encode_made_special_row(w, slab, used, row, text, n);
+      if (used < 0) return used;
+      j->row_ids[row] = used;
+      continue;
+    }
+    if (!made_row(w, n_rows++)) return -SA_ERR_NOMEM;
+    if (w->made.n >= MADE_BYTES) {
+      used = flush(w, slab, used, n_rows, j->row_ids + row + 1 - n_rows);
+      n_rows = 0;
+      if (used < 0) return used;
+    }
+  }
+  return flush(w, slab, used, n_rows, j->row_ids + it->row_end - n_rows);
+}
+
 /* ---- order ---- */
 
 /* Puts the items whose turn it is in their place. The lock is held. */
@@ -248,7 +424,9 @@ static void take_turns(job *j) {
   while (j->next_turn < j->n_items && j->items[j->next_turn].done) {
     item *it = &j->items[j->next_turn++];
     if (it->slab.ids) {
-      if (j->ids) memcpy(j->ids + j->total, it->slab.ids, (size_t)it->n_ids * sizeof *j->ids);
+      j->overflow |= j->total + it->n_ids > j->options->capacity;
+      if (j->ids && !j->overflow && it->n_ids)
+        memcpy(j->ids + j->total, it->slab.ids, (size_t)it->n_ids * sizeof *j->ids);
       give_slab(j->encoder, it->slab);
       it->slab.ids = NULL;
     }
@@ -285,7 +463,8 @@ static void work(worker *w) {
     }
     const int64_t i = j->next_item++;
     item *it = &j->items[i];
-    const int in_place = j->ids && i == j->next_turn;
+    const int rewrites = sa_model_rewrites(j->encoder->model);
+    const int in_place = j->ids && i == j->next_turn && !rewrites;
     uint32_t *out = in_place ? j->ids + j->total : NULL;
     pthread_mutex_unlock(&j->lock);
 
@@ -298,7 +477,7 @@ static void work(worker *w) {
         it->slab = take_slab(j->encoder, bytes + 1);
         out = it->slab.ids;
       }
-      n = out ? encode_item(w, it, out) : -SA_ERR_NOMEM;
+      n = !out ? -SA_ERR_NOMEM : rewrites ? encode_made_item(w, it, &it->slab) : encode_item(w, it, out);
     }
 
     pthread_mutex_lock(&j->lock);
@@ -332,7 +511,9 @@ static void worker_end(worker *w) {
   for (int64_t k = 0; w->hits && k < j->encoder->model->added.n; k++) j->hits[k] += w->hits[k];
   free(w->hits);
   free(w->offsets);
-  free(w->spans.items);
+  free(w->spans.items), free(w->inner.items);
+  sa_buffer_release(&w->segment), sa_buffer_release(&w->made);
+  free(w->made_offsets);
 }
 
 static void *run(void *argument) {
@@ -358,6 +539,7 @@ int32_t sa_encode(sa_encoder *encoder, const sa_rows *rows, const sa_options *op
   if (rows->n_rows == 0) return SA_OK;
   const int64_t all = weight(rows, rows->n_rows);
   report->bytes = all - ROW_WEIGHT * rows->n_rows;
+  if (ids && !sa_model_rewrites(encoder->model) && options->capacity < report->bytes) return SA_ERR_ARGUMENT;
   job j = {.encoder = encoder, .rows = rows, .options = options, .ids = ids, .row_ids = id_offsets + 1,
            .hits = hits, .report = report};
   j.n_items = all / ITEM_WEIGHT + 1;
@@ -383,5 +565,5 @@ int32_t sa_encode(sa_encoder *encoder, const sa_rows *rows, const sa_options *op
   free(j.items);
   free(threads);
   report->tokens = j.total;
-  return j.status;
+  return j.status == SA_OK && ids && j.overflow ? SA_ERR_CAPACITY : j.status;
 }

@@ -185,19 +185,27 @@ static void merge_heap(const sa_bpe_tables *t, sa_merge_scratch *s, window *w, u
   }
 }
 
+/* Symbols and ranks of n >= 1 bytes. */
+static void load(const sa_bpe_tables *t, const uint8_t *bytes, int64_t n, int ends, uint32_t *ids, uint32_t *rank) {
+  for (int64_t i = 0; i < n; i++) ids[i] = t->byte_ids[bytes[i]];
+  for (int64_t i = 0; i + 1 < n; i++) rank[i] = t->byte_pair_rank[bytes[i] << 8 | bytes[i + 1]];
+  rank[n - 1] = SA_NO_RANK;
+  if (!ends || !t->has_ends) return;
+  ids[n - 1] = t->byte_ids_end[bytes[n - 1]];
+  if (n > 1) rank[n - 2] = sa_pair_rank(t, ids[n - 2], ids[n - 1]);
+}
+
 int64_t sa_bpe_window(const sa_bpe_tables *t, sa_merge_scratch *s, const uint8_t *bytes, int64_t n,
-                      int64_t stop, uint32_t *out) {
+                      int ends, int64_t stop, uint32_t *out) {
   if (n <= SHORT_SYMBOLS) {
     uint32_t rank[SHORT_SYMBOLS];
-    for (int64_t i = 0; i < n; i++) out[i] = t->byte_ids[bytes[i]];
-    for (int64_t i = 0; i + 1 < n; i++) rank[i] = t->byte_pair_rank[bytes[i] << 8 | bytes[i + 1]];
+    load(t, bytes, n, ends, out, rank);
     return merge_short(t, out, rank, n, stop, &s->steps);
   }
   if (!reserve(s, n < WINDOW_BYTES ? WINDOW_BYTES : n, t->n_ranks)) return -1;
   window w = window_of(s);
+  load(t, bytes, n, ends, w.ids, w.rank);
   for (int64_t i = 0; i < n; i++) {
-    w.ids[i] = t->byte_ids[bytes[i]];
-    w.rank[i] = i + 1 < n ? t->byte_pair_rank[bytes[i] << 8 | bytes[i + 1]] : SA_NO_RANK;
     w.prev[i] = (uint32_t)i - 1; /* NONE for the first */
     w.next[i] = i + 1 < n ? (uint32_t)i + 1 : NONE;
   }
@@ -220,11 +228,11 @@ static int out_reserve(sa_merge_scratch *s, int64_t ids) {
 
 /* 1 if the bytes of left and right, which end and start at `at`, encode to just these two tokens;
  * -1 out of memory. */
-static int joins(const sa_bpe_tables *t, sa_merge_scratch *s, const uint8_t *at, uint32_t left,
+static int joins(const sa_bpe_tables *t, sa_merge_scratch *s, const uint8_t *at, int ends, uint32_t left,
                  uint32_t right) {
   uint32_t ids[2 * SA_MAX_TOKEN_BYTES];
   const int64_t before = t->length[left], after = t->length[right];
-  const int64_t n = sa_bpe_window(t, s, at - before, before + after, 1, ids);
+  const int64_t n = sa_bpe_window(t, s, at - before, before + after, ends, 1, ids);
   if (n < 0) return -1;
   return n == 2 && ids[0] == left && ids[1] == right;
 }
@@ -234,7 +242,7 @@ static int64_t encode_windows(const sa_bpe_tables *t, sa_merge_scratch *s, const
                               int64_t size) {
   int64_t start = 0, end = n < size ? n : size;
   if (!out_reserve(s, end)) return -1;
-  int64_t kept = 0, count = sa_bpe_window(t, s, piece, end, 1, s->out);
+  int64_t kept = 0, count = sa_bpe_window(t, s, piece, end, end == n, 1, s->out);
   while (count >= 0 && end < n) {
     /* out[0, kept) is final; out[kept, kept + count) encodes [start, end). Its tokens near the end may be
      * wrong for want of what follows: go on from a boundary some tokens before. */
@@ -246,10 +254,10 @@ static int64_t encode_windows(const sa_bpe_tables *t, sa_merge_scratch *s, const
       const uint32_t expected = s->out[kept + j];
       end = n - at < size ? n : at + size;
       if (!out_reserve(s, kept + j + end - at)) return -1;
-      count = sa_bpe_window(t, s, piece + at, end - at, 1, s->out + kept + j);
+      count = sa_bpe_window(t, s, piece + at, end - at, end == n, 1, s->out + kept + j);
       if (count < 0) return -1;
       const uint32_t left = s->out[kept + j - 1], right = s->out[kept + j];
-      joined = right == expected ? 1 : joins(t, s, piece + at, left, right);
+      joined = right == expected ? 1 : joins(t, s, piece + at, at + t->length[right] == n, left, right);
       if (joined) break;
       at -= t->length[s->out[kept + --j]];
     }
@@ -264,7 +272,7 @@ static int64_t encode_windows(const sa_bpe_tables *t, sa_merge_scratch *s, const
 int64_t sa_bpe_encode(const sa_bpe_tables *t, sa_merge_scratch *s, const uint8_t *piece, int64_t n) {
   if (n <= WINDOW_BYTES) {
     if (!out_reserve(s, n)) return -1;
-    return sa_bpe_window(t, s, piece, n, 1, s->out);
+    return sa_bpe_window(t, s, piece, n, 1, 1, s->out);
   }
   int64_t size = 8 * (int64_t)t->longest > WINDOW_BYTES ? 8 * (int64_t)t->longest : WINDOW_BYTES;
   for (;; size *= 2) {

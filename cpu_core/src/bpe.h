@@ -23,6 +23,8 @@
 
 typedef struct sa_bpe_tables {
   uint32_t byte_ids[256];
+  uint32_t byte_ids_end[256];  /* of a piece's last byte; the same without an end-of-word suffix */
+  int32_t has_ends;
   uint32_t *byte_pair_rank;    /* 65,536: rank of the pair of two bytes' symbols, at first << 8 | second */
   uint64_t *pairs;             /* open addressing: left 20 bits, right 20, rank 24; all ones = empty */
   uint32_t pair_shift;         /* 64 - log2(slots) */
@@ -51,10 +53,10 @@ int32_t sa_bpe_build(sa_bpe_tables *tables, const sa_plan *plan, const sa_vocab 
                      uint8_t *reachable, char *error, int64_t capacity);
 void sa_bpe_release(sa_bpe_tables *tables);
 
-/* Encodes n bytes as one window, stopping once `stop` symbols are left (1: never). out: n ids at most.
- * Returns the number of ids, -1 out of memory. */
+/* Encodes n bytes as one window, stopping once `stop` symbols are left (1: never). ends: the last byte is a
+ * piece's last. out: n ids at most. Returns the number of ids, -1 out of memory. */
 int64_t sa_bpe_window(const sa_bpe_tables *tables, sa_merge_scratch *scratch, const uint8_t *bytes, int64_t n,
-                      int64_t stop, uint32_t *out);
+                      int ends, int64_t stop, uint32_t *out);
 
 /* Encodes one piece of n >= 1 bytes; ids are in scratch->out. Returns their number, -1 out of memory. */
 int64_t sa_bpe_encode(const sa_bpe_tables *tables, sa_merge_scratch *scratch, const uint8_t *piece,

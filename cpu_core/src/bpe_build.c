@@ -46,9 +46,9 @@ static int32_t splits_of_ranks(merge_list *list, const sa_plan *plan, const sa_v
     for (int64_t at = n - 1; at > 0; at--) {
       suffix += (bytes[at] + (uint64_t)1) * power;
       power *= SA_VOCAB_BASE;
-      const uint32_t right = sa_vocab_find(v, bytes + at, n - at, suffix);
+      const uint32_t right = sa_vocab_find(v, bytes + at, n - at, suffix, 0);
       if (right == SA_NO_ID || right >= plan->n_ranks) continue;
-      const uint32_t left = sa_vocab_find(v, bytes, at, prefix[at]);
+      const uint32_t left = sa_vocab_find(v, bytes, at, prefix[at], 0);
       if (left == SA_NO_ID || left >= plan->n_ranks) continue;
       if (!append(list, (merge){id, left, right, id})) return SA_ERR_NOMEM;
     }
@@ -66,7 +66,8 @@ static int32_t merges_of_plan(merge_list *list, const sa_plan *plan, const sa_vo
     const int64_t left = token_length(v, m[0]), right = token_length(v, m[1]);
     if (token_length(v, m[2]) != left + right ||
         memcmp(token_bytes(v, m[2]), token_bytes(v, m[0]), (size_t)left) != 0 ||
-        memcmp(token_bytes(v, m[2]) + left, token_bytes(v, m[1]), (size_t)right) != 0)
+        memcmp(token_bytes(v, m[2]) + left, token_bytes(v, m[1]), (size_t)right) != 0 ||
+        v->ends[m[0]] || v->ends[m[1]] != v->ends[m[2]])
       return fail(error, capacity, "merge %lld does not join to the bytes of its result", k);
     if (!append(list, (merge){(uint32_t)k, m[0], m[1], m[2]})) return SA_ERR_NOMEM;
   }
@@ -119,9 +120,9 @@ static int32_t reach(const sa_bpe_tables *all, const sa_vocab *v, const sa_plan 
   for (uint32_t id = 0; id < n_tokens && status == SA_OK; id++) {
     const uint8_t *bytes = token_bytes(v, id);
     const int64_t n = token_length(v, id);
-    if (n == 1) reachable[id] = all->byte_ids[bytes[0]] == id;
+    if (n == 1) reachable[id] = (v->ends[id] ? all->byte_ids_end : all->byte_ids)[bytes[0]] == id;
     if (n < 2) continue;
-    const int64_t left = sa_bpe_window(all, &scratch, bytes, n, 2, ids);
+    const int64_t left = sa_bpe_window(all, &scratch, bytes, n, v->ends[id], 2, ids);
     if (left < 0) status = SA_ERR_NOMEM;
     if (left != 2) continue;
     const uint32_t rank = sa_pair_rank(all, ids[0], ids[1]);
@@ -142,10 +143,14 @@ int32_t sa_bpe_build(sa_bpe_tables *t, const sa_plan *plan, const sa_vocab *v, u
     return fail(error, capacity, "%lld merges; at most 16777215 are supported", plan->n_merges);
   if (plan->n_merges < 0 && plan->n_ranks > plan->n_ids)
     return fail(error, capacity, "%lld ranks, more than there are ids", plan->n_ranks);
+  t->has_ends = plan->byte_ids_end != NULL;
   for (int b = 0; b < 256; b++) {
     const uint32_t id = t->byte_ids[b] = plan->byte_ids[b];
-    if (id >= plan->n_ids || token_length(v, id) != 1 || token_bytes(v, id)[0] != b)
+    const uint32_t end = t->byte_ids_end[b] = plan->byte_ids_end ? plan->byte_ids_end[b] : id;
+    if (id >= plan->n_ids || token_length(v, id) != 1 || token_bytes(v, id)[0] != b || v->ends[id])
       return fail(error, capacity, "byte %lld has no token of its own", b);
+    if (end >= plan->n_ids || token_length(v, end) != 1 || token_bytes(v, end)[0] != b || v->ends[end] != t->has_ends)
+      return fail(error, capacity, "byte %lld has no token of its own at the end of a word", b);
   }
   t->length = malloc((size_t)plan->n_ids * sizeof *t->length);
   if (!t->length) return SA_ERR_NOMEM;

@@ -8,6 +8,7 @@
  *   bits 0..59   three ids of 20 bits             count 1..3
  *   bits 60..61  count
  *   or, count 0: bits 0..31 where the ids are in the spill list, bits 32..59 how many
+ *   bit 62       of a piece that has no ids, SA_NOTHING: a value is never 0
  *
  * Tables grow with what is put in them, up to the bound. When one is full all of the cache is emptied, at the
  * start of a chunk, so that values stay good within one.
@@ -65,6 +66,8 @@ int sa_cache_room(sa_cache *cache);
 void sa_cache_put(sa_cache *cache, uint64_t low, uint64_t high, uint64_t value);
 void sa_cache_put_long(sa_cache *cache, uint64_t hash, const uint8_t *piece, uint32_t n, uint64_t value);
 
+#define SA_NOTHING ((uint64_t)1 << 62)
+
 static inline uint64_t sa_value(const uint32_t *ids, int64_t n) { /* 1 <= n <= 3 */
   return ids[0] | (n > 1 ? (uint64_t)ids[1] << 20 : 0) | (n > 2 ? (uint64_t)ids[2] << 40 : 0) |
          (uint64_t)n << 60;
@@ -74,6 +77,7 @@ static inline uint32_t sa_value_count(uint64_t value) { return (uint32_t)(value 
 
 /* A value for n ids, spilled if they are many. The chunk's room covers it. */
 static inline uint64_t sa_cache_value(sa_cache *c, const uint32_t *ids, int64_t n) {
+  if (n == 0) return SA_NOTHING;
   if (n <= 3) return sa_value(ids, n);
   const uint64_t at = (uint64_t)c->spill_used;
   memcpy(c->spill + at, ids, (size_t)n * sizeof *ids);

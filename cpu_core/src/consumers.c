@@ -6,6 +6,7 @@
 #define CHUNK_BYTES (1 << 15)
 #define CHUNK_ROWS (1 << 12)
 #define BLOCK_WORDS 512  /* made into positions at a time */
+#define POSITIONS_BYTES (4 * (64 * BLOCK_WORDS + 16))
 
 extern const struct sa_consumer_ops sa_consumer_ops_scalar;
 #if defined(__x86_64__) || defined(_M_X64)
@@ -105,9 +106,9 @@ int64_t sa_program_bound(const sa_program *program, int64_t n) {
   return n;
 }
 
-/* ---- work ---- */
+/* ---- drafts ---- */
 
-void *sa_work_room(sa_work *w, int i, int64_t n) {
+void *sa_draft_room(sa_draft *w, int i, int64_t n) {
   sa_memory *room = &w->memory[i];
   if ((size_t)n > room->size) {
     const size_t size = (size_t)n + (size_t)n / 2 + 64;
@@ -118,13 +119,13 @@ void *sa_work_room(sa_work *w, int i, int64_t n) {
   return room->at;
 }
 
-int32_t sa_work_words(sa_work *w) {
+int32_t sa_draft_words(sa_draft *w) {
   const int64_t n_words = w->n / 64 + 1, bytes = 8 * n_words;
   w->n_words = n_words;
-  w->cuts = sa_work_room(w, SA_ROOM_CUTS, bytes);
-  w->drop = sa_work_room(w, SA_ROOM_DROP, bytes);
-  w->starts = sa_work_room(w, SA_ROOM_STARTS, bytes);
-  for (int j = 0; j < SA_CLASS_PLANES; j++) w->planes[j] = sa_work_room(w, SA_ROOM_PLANES + j, bytes);
+  w->cuts = sa_draft_room(w, SA_ROOM_CUTS, bytes);
+  w->drop = sa_draft_room(w, SA_ROOM_DROP, bytes);
+  w->starts = sa_draft_room(w, SA_ROOM_STARTS, bytes);
+  for (int j = 0; j < SA_CLASS_PLANES; j++) w->planes[j] = sa_draft_room(w, SA_ROOM_PLANES + j, bytes);
   for (int i = SA_ROOM_CUTS; i < SA_ROOM_PLANES + SA_CLASS_PLANES; i++)
     if (!w->memory[i].at) return SA_ERR_NOMEM;
   memset(w->cuts, 0, (size_t)bytes);
@@ -134,7 +135,7 @@ int32_t sa_work_words(sa_work *w) {
   return SA_OK;
 }
 
-static void work_end(sa_work *w) {
+void sa_draft_release(sa_draft *w) {
   for (int i = 0; i < SA_ROOMS; i++) free(w->memory[i].at);
 }
 
@@ -144,7 +145,7 @@ static int is_null(const sa_rows *rows, int64_t row) {
 }
 
 /* Sets bits [from, to) of drop. */
-static void drop_range(sa_work *w, int64_t from, int64_t to) {
+static void drop_range(sa_draft *w, int64_t from, int64_t to) {
   while (from < to) {
     const int64_t k = from / 64, stop = (k + 1) * 64 < to ? (k + 1) * 64 : to;
     w->drop[k] |= (~(uint64_t)0 >> (64 - (stop - from))) << (from % 64);
@@ -152,12 +153,11 @@ static void drop_range(sa_work *w, int64_t from, int64_t to) {
   }
 }
 
-/* Loads rows [row, row_end) and runs the program over them. */
-static int32_t run_chunk(sa_work *w, const sa_program *p, const sa_rows *rows, int64_t row, int64_t row_end) {
+/* Takes up rows [row, row_end). */
+static int32_t load_chunk(sa_draft *w, const sa_rows *rows, int64_t row, int64_t row_end) {
   const int64_t base = sa_offset(rows->offsets, rows->offset_bits, row), n_rows = row_end - row;
-  int32_t status;
-  w->given = sa_work_room(w, SA_ROOM_GIVEN, 8 * (n_rows + 1));
-  w->rows = sa_work_room(w, SA_ROOM_ROWS, 8 * (n_rows + 1));
+  w->given = sa_draft_room(w, SA_ROOM_GIVEN, 8 * (n_rows + 1));
+  w->rows = sa_draft_room(w, SA_ROOM_ROWS, 8 * (n_rows + 1));
   if (!w->given || !w->rows) return SA_ERR_NOMEM;
   for (int64_t i = 0; i <= n_rows; i++) {
     w->given[i] = sa_offset(rows->offsets, rows->offset_bits, row + i) - base;
@@ -166,23 +166,36 @@ static int32_t run_chunk(sa_work *w, const sa_program *p, const sa_rows *rows, i
   memcpy(w->rows, w->given, (size_t)(n_rows + 1) * 8);
   w->text = rows->text + base;
   w->n = w->given[n_rows];
+  w->n_words = w->n / 64 + 1;
   w->n_rows = n_rows;
   w->from = w->to = NULL;
   w->which = 0;
-  status = sa_work_words(w);
+  w->mapped = 0;
+  return SA_OK;
+}
+
+/* Runs the program over the rows taken up, the first of which is `row`. */
+static int32_t run_steps(sa_draft *w, const sa_program *p, const sa_rows *rows, int64_t row) {
+  int32_t status = sa_draft_words(w);
   if (status != SA_OK) return status;
-  for (int64_t i = 0; i < n_rows; i++) w->cuts[w->given[i] / 64] |= (uint64_t)1 << (w->given[i] % 64);
-  for (int64_t i = 0; rows->validity && i < n_rows; i++)
+  for (int64_t i = 0; i < w->n_rows; i++) w->cuts[w->given[i] / 64] |= (uint64_t)1 << (w->given[i] % 64);
+  for (int64_t i = 0; rows->validity && i < w->n_rows; i++)
     if (is_null(rows, row + i)) drop_range(w, w->given[i], w->given[i + 1]);
   for (int64_t i = 0; i < p->n_steps && status == SA_OK && w->n > 0; i++) {
     const sa_step *step = &p->steps[i];
     status = is_rewrite(step->stage.kind) ? sa_step_rewrite(w, step) : sa_step_cut(w, step);
+    w->mapped |= step->stage.kind == SA_STAGE_BYTEMAP;
   }
   return status;
 }
 
+int32_t sa_draft_run(sa_draft *w, const sa_program *p, const sa_rows *rows, int64_t row, int64_t row_end) {
+  const int32_t status = load_chunk(w, rows, row, row_end);
+  return status == SA_OK ? run_steps(w, p, rows, row) : status;
+}
+
 /* The rows of the next chunk: about CHUNK_BYTES of text, at least one row. */
-static int64_t chunk_end(const sa_rows *rows, int64_t row) {
+int64_t sa_draft_rows(const sa_rows *rows, int64_t row) {
   const int64_t limit = sa_offset(rows->offsets, rows->offset_bits, row) + CHUNK_BYTES;
   int64_t end = row + 1;
   while (end < rows->n_rows && end - row < CHUNK_ROWS &&
@@ -193,31 +206,37 @@ static int64_t chunk_end(const sa_rows *rows, int64_t row) {
 
 /* ---- pieces ---- */
 
+/* The bitmaps of piece starts and ends, in the stages' memory. */
+static void mark_pieces(sa_draft *w) {
+  for (int64_t k = 0; k < w->n_words; k++) {
+    w->starts[k] = sa_piece_starts(w, k);
+    w->planes[0][k] = sa_piece_ends(w, k);
+  }
+}
+
 /* counts[i] = pieces that start in row i of the chunk. */
-static void count_pieces(const sa_work *w, int64_t *counts) {
+static void count_pieces(const sa_draft *w, int64_t *counts) {
   int64_t k = 0, before = 0, done = 0;  /* pieces in words before k, and in rows before this one */
   for (int64_t i = 0; i < w->n_rows; i++) {
     const int64_t end = w->rows[i + 1];
-    for (; k < end / 64; k++) before += sa_popcount64(sa_piece_starts(w, k));
+    for (; k < end / 64; k++) before += sa_popcount64(w->starts[k]);
     const u64 below = ((u64)1 << (end % 64)) - 1;
-    const int64_t all = before + (below ? sa_popcount64(sa_piece_starts(w, k) & below) : 0);
+    const int64_t all = before + (below ? sa_popcount64(w->starts[k] & below) : 0);
     counts[i] = all - done;
     done = all;
   }
 }
 
-/* Positions, as bytes of their row of the given text, of the chunk's piece starts (is_end = 0) or ends.
- * Returns how many. room: for BLOCK_WORDS * 64 + 16. */
-static int64_t positions(const sa_work *w, int is_end, uint32_t *room, int64_t *out) {
+/* Positions, as bytes of their row of the given text, of the chunk's piece starts (is_end = 0) or ends (1).
+ * Returns how many. room: for 64 * BLOCK_WORDS + 16. */
+static int64_t positions(const sa_draft *w, const uint64_t *words, int is_end, uint32_t *room, int64_t *out) {
   const struct sa_backend *backend = sa_backend_active();
-  uint64_t words[BLOCK_WORDS];
+  const uint32_t *source = is_end ? w->to : w->from;
   int64_t row = 0, n = 0;
   for (int64_t first = 0; first < w->n_words; first += BLOCK_WORDS) {
     const int64_t count = w->n_words - first < BLOCK_WORDS ? w->n_words - first : BLOCK_WORDS;
     const int64_t base = 64 * first - is_end;
-    for (int64_t k = 0; k < count; k++)
-      words[k] = is_end ? sa_piece_ends(w, first + k) : sa_piece_starts(w, first + k);
-    const int64_t found = backend->extract(words, (size_t)count, 0, room);
+    const int64_t found = backend->extract(words + first, (size_t)count, 0, room);
     for (int64_t i = 0; i < found;) {  /* row by row */
       int64_t stop = found;
       while (w->rows[row + 1] <= base + room[i]) row++;
@@ -229,11 +248,10 @@ static int64_t positions(const sa_work *w, int is_end, uint32_t *room, int64_t *
           else stop = mid;
         }
       }
-      if (!w->from) {
+      if (!source) {
         const int64_t add = base + is_end - w->given[row];
         for (; i < stop; i++) out[n++] = room[i] + add;
       } else {
-        const uint32_t *source = is_end ? w->to : w->from;
         for (; i < stop; i++) out[n++] = source[base + room[i]] - w->given[row];
       }
     }
@@ -241,35 +259,89 @@ static int64_t positions(const sa_work *w, int is_end, uint32_t *room, int64_t *
   return n;
 }
 
-int32_t sa_pretokenize_count(const sa_program *program, const sa_rows *rows, int64_t *counts) {
-  sa_work w = {.n = 0};
-  int32_t status = SA_OK;
-  for (int64_t row = 0; row < rows->n_rows && status == SA_OK;) {
-    const int64_t end = chunk_end(rows, row);
-    status = run_chunk(&w, program, rows, row, end);
-    if (status == SA_OK) count_pieces(&w, counts + row);
-    row = end;
+/* Keeps what the second pass needs of a chunk: the bitmaps, or the positions of n pieces. */
+static int32_t keep_marks(sa_marks *m, sa_draft *w, int64_t n) {
+  const int64_t size = w->from ? n : w->n_words, need = m->n + 2 * size;
+  uint32_t *room = w->from ? sa_draft_room(w, SA_ROOM_POSITIONS, POSITIONS_BYTES) : NULL;
+  if (w->from && !room) return SA_ERR_NOMEM;
+  if (need > m->capacity) {
+    const int64_t capacity = need + need / 2 + 1024;
+    uint64_t *words = realloc(m->words, (size_t)capacity * 8);
+    if (!words) return SA_ERR_NOMEM;
+    m->words = words;
+    m->capacity = capacity;
   }
-  work_end(&w);
-  return status;
+  if (w->from) {
+    positions(w, w->starts, 0, room, (int64_t *)(m->words + m->n));
+    positions(w, w->planes[0], 1, room, (int64_t *)(m->words + m->n + size));
+  } else {
+    memcpy(m->words + m->n, w->starts, (size_t)size * 8);
+    memcpy(m->words + m->n + size, w->planes[0], (size_t)size * 8);
+  }
+  m->n = need;
+  return SA_OK;
 }
 
-int32_t sa_pretokenize(const sa_program *program, const sa_rows *rows, int64_t *starts, int64_t *ends) {
-  sa_work w = {.n = 0};
-  int32_t status = SA_OK;
+static int64_t sum(const int64_t *counts, int64_t n) {
+  int64_t all = 0;
+  for (int64_t i = 0; i < n; i++) all += counts[i];
+  return all;
+}
+
+int32_t sa_pretokenize_count(const sa_program *program, const sa_rows *rows, int64_t *counts, sa_marks **marks) {
+  sa_draft w = {.n = 0};
+  sa_marks *m = calloc(1, sizeof *m);
+  int32_t status = m ? SA_OK : SA_ERR_NOMEM;
   for (int64_t row = 0; row < rows->n_rows && status == SA_OK;) {
-    const int64_t end = chunk_end(rows, row);
-    uint32_t *room = sa_work_room(&w, SA_ROOM_POSITIONS, 4 * (BLOCK_WORDS * 64 + 16));
-    status = room ? run_chunk(&w, program, rows, row, end) : SA_ERR_NOMEM;
+    const int64_t end = sa_draft_rows(rows, row);
+    status = load_chunk(&w, rows, row, end);
+    if (status == SA_OK) status = run_steps(&w, program, rows, row);
     if (status == SA_OK) {
-      const int64_t n = positions(&w, 0, room, starts);
-      positions(&w, 1, room, ends);
-      starts += n;
-      ends += n;
+      mark_pieces(&w);
+      count_pieces(&w, counts + row);
+      status = keep_marks(m, &w, sum(counts + row, end - row));
     }
     row = end;
   }
-  work_end(&w);
+  sa_draft_release(&w);
+  *marks = m;
+  if (status == SA_OK) return SA_OK;
+  sa_marks_free(m);
+  *marks = NULL;
+  return status;
+}
+
+void sa_marks_free(sa_marks *marks) {
+  if (!marks) return;
+  free(marks->words);
+  free(marks);
+}
+
+int32_t sa_pretokenize(const sa_program *program, const sa_rows *rows, const int64_t *counts,
+                       const sa_marks *marks, int64_t *starts, int64_t *ends) {
+  sa_draft w = {.n = 0};
+  const uint64_t *words = marks->words;
+  uint32_t *room = sa_draft_room(&w, SA_ROOM_POSITIONS, POSITIONS_BYTES);
+  int32_t status = room ? SA_OK : SA_ERR_NOMEM;
+  for (int64_t row = 0; row < rows->n_rows && status == SA_OK;) {
+    const int64_t end = sa_draft_rows(rows, row);
+    int64_t n = sum(counts + row, end - row);
+    status = load_chunk(&w, rows, row, end);
+    if (status != SA_OK) break;
+    if (program->rewrites && w.n > 0) {
+      memcpy(starts, words, (size_t)n * 8);
+      memcpy(ends, words + n, (size_t)n * 8);
+      words += 2 * n;
+    } else {
+      positions(&w, words, 0, room, starts);
+      positions(&w, words + w.n_words, 1, room, ends);
+      words += 2 * w.n_words;
+    }
+    starts += n;
+    ends += n;
+    row = end;
+  }
+  sa_draft_release(&w);
   return status;
 }
 
@@ -277,9 +349,10 @@ int32_t sa_pretokenize_text(const sa_program *program, const uint8_t *text, int6
                             int64_t *n_made, int64_t *spans) {
   const int64_t offsets[2] = {0, n};
   const sa_rows rows = {text, offsets, 64, 1, NULL, 0};
-  sa_work w = {.n = 0};
-  int32_t status = run_chunk(&w, program, &rows, 0, 1);
+  sa_draft w = {.n = 0};
   int64_t i = 0, j = 0;
+  int32_t status = load_chunk(&w, &rows, 0, 1);
+  if (status == SA_OK) status = run_steps(&w, program, &rows, 0);
   if (status == SA_OK) {
     *n_made = w.n;
     if (w.n) memcpy(made, w.text, (size_t)w.n);
@@ -296,6 +369,6 @@ int32_t sa_pretokenize_text(const sa_program *program, const uint8_t *text, int6
       }
     }
   }
-  work_end(&w);
+  sa_draft_release(&w);
   return status;
 }

@@ -46,6 +46,13 @@ typedef struct sa_memory {
   size_t size;
 } sa_memory;
 
+/* Piece starts and ends of chunk after chunk: two bitmaps of n / 64 + 1 words; or, where the text is new,
+ * their positions in the given rows. */
+struct sa_marks {
+  uint64_t *words;
+  int64_t n, capacity;
+};
+
 /* Rows under way, and what the stages so far made of them.
  *
  *   cuts     a piece or a stretch between pieces starts here; bit n is set
@@ -53,7 +60,7 @@ typedef struct sa_memory {
  *   from, to the bytes of the given text that the character at this byte comes from, counted from the first
  *            row's start; NULL while the text is the given one
  */
-typedef struct sa_work {
+typedef struct sa_draft {
   const uint8_t *text;
   int64_t n, n_words;       /* bytes; n / 64 + 1 */
   int64_t n_rows;
@@ -63,24 +70,33 @@ typedef struct sa_work {
   uint64_t *starts, *planes[SA_CLASS_PLANES];  /* for the stages' use */
   uint32_t *from, *to;
   int which;                /* of the two new texts, the one to write next */
+  int mapped;               /* the text is of byte-alphabet symbols */
   sa_memory memory[SA_ROOMS];
-} sa_work;
+} sa_draft;
 
 const struct sa_consumer_ops *sa_consumer_ops_active(void);
 
 /* n bytes of memory number i (SA_ROOM_*); NULL when out of memory. What was there is lost if it grows. */
-void *sa_work_room(sa_work *w, int i, int64_t n);
+void *sa_draft_room(sa_draft *w, int i, int64_t n);
+
+/* The end of the rows that make a chunk together, about as much text as stays in the near caches; at least one
+ * row. Runs a program over rows [row, row_end). sa_draft_unmap undoes the byte alphabet (bytemap.c), after which
+ * `from` and `to` are not good any more. Statuses. */
+int64_t sa_draft_rows(const sa_rows *rows, int64_t row);
+int32_t sa_draft_run(sa_draft *w, const sa_program *program, const sa_rows *rows, int64_t row, int64_t row_end);
+int32_t sa_draft_unmap(sa_draft *w);
+void sa_draft_release(sa_draft *w);
 
 /* Sizes the bitmaps for w->n bytes; a status. */
-int32_t sa_work_words(sa_work *w);
+int32_t sa_draft_words(sa_draft *w);
 
 /* One stage that cuts, and one that makes new text; a status. */
-int32_t sa_step_cut(sa_work *w, const sa_step *step);
-int32_t sa_step_rewrite(sa_work *w, const sa_step *step);
+int32_t sa_step_cut(sa_draft *w, const sa_step *step);
+int32_t sa_step_rewrite(sa_draft *w, const sa_step *step);
 
 /* Bits of word k where pieces start, and where they end. */
-static inline u64 sa_piece_starts(const sa_work *w, int64_t k) { return w->cuts[k] & ~w->drop[k]; }
-static inline u64 sa_piece_ends(const sa_work *w, int64_t k) {
+static inline u64 sa_piece_starts(const sa_draft *w, int64_t k) { return w->cuts[k] & ~w->drop[k]; }
+static inline u64 sa_piece_ends(const sa_draft *w, int64_t k) {
   u64 dropped = (w->drop[k] << 1) | (k ? w->drop[k - 1] >> 63 : 1);
   return w->cuts[k] & ~dropped;
 }

@@ -16,7 +16,7 @@ static u64 ahead(const uint64_t *words, int64_t k, int64_t n_words, int by) {
 }
 
 /* Puts back what holds for every set of cuts: bit n, and nothing behind it. */
-static void close_cuts(sa_work *w) {
+static void close_cuts(sa_draft *w) {
   const int64_t k = w->n / 64;
   const u64 end = (u64)1 << (w->n % 64);
   w->cuts[k] = (w->cuts[k] & (end - 1)) | end;
@@ -25,11 +25,11 @@ static void close_cuts(sa_work *w) {
 /* ---- classes ---- */
 
 /* The last word of the planes, where it holds no byte of text, is not written by the passes over blocks. */
-static void clear_last(const sa_work *w, uint64_t *words) {
+static void clear_last(const sa_draft *w, uint64_t *words) {
   if (w->n % 64 == 0) words[w->n / 64] = 0;
 }
 
-static void cut_classes(sa_work *w, const sa_step *step) {
+static void cut_classes(sa_draft *w, const sa_step *step) {
   u64 drop_before = 0, run_before = 0, after_before = 0;
   sa_stream s;
   sa_stream_begin_words(&s, w->text, w->n, (const u64 *)w->cuts);
@@ -53,7 +53,7 @@ static void cut_classes(sa_work *w, const sa_step *step) {
 /* ---- matches ---- */
 
 /* Cuts by matches: w->starts are their first bytes, w->planes[0] all their bytes. */
-static void cut_matches(sa_work *w, int32_t how) {
+static void cut_matches(sa_draft *w, int32_t how) {
   const uint64_t *matched = w->planes[0];
   u64 carry = 0;
   for (int64_t k = 0; k < w->n_words; k++) {
@@ -82,7 +82,7 @@ static void set_bits(uint64_t *words, int64_t from, int64_t to) {
 }
 
 /* Whether a piece starts in [from, to). */
-static int is_cut(const sa_work *w, int64_t from, int64_t to) {
+static int is_cut(const sa_draft *w, int64_t from, int64_t to) {
   for (int64_t k = from / 64; k * 64 < to; k++) {
     u64 word = w->cuts[k];
     if (k * 64 < from) word &= ~(u64)0 << (from % 64);
@@ -92,13 +92,13 @@ static int is_cut(const sa_work *w, int64_t from, int64_t to) {
   return 0;
 }
 
-static void clear_matches(sa_work *w) {
+static void clear_matches(sa_draft *w) {
   memset(w->starts, 0, (size_t)w->n_words * 8);
   memset(w->planes[0], 0, (size_t)w->n_words * 8);
 }
 
 /* A literal of up to eight bytes: its places are where the planes of its bytes line up. */
-static void find_short(sa_work *w, const uint8_t *literal, int64_t length, int overlaps) {
+static void find_short(sa_draft *w, const uint8_t *literal, int64_t length, int overlaps) {
   uint64_t *matched = w->planes[0], *plane = w->planes[1];
   sa_stream s;
   int64_t free_from = 0;
@@ -127,7 +127,7 @@ static void find_short(sa_work *w, const uint8_t *literal, int64_t length, int o
   }
 }
 
-static void find_long(sa_work *w, const uint8_t *literal, int64_t length) {
+static void find_long(sa_draft *w, const uint8_t *literal, int64_t length) {
   clear_matches(w);
   for (int64_t at = 0; w->n - at >= length;) {
     const uint8_t *hit = memmem(w->text + at, (size_t)(w->n - at), literal, (size_t)length);
@@ -143,7 +143,7 @@ static void find_long(sa_work *w, const uint8_t *literal, int64_t length) {
   }
 }
 
-static void find_digits3(sa_work *w) {
+static void find_digits3(sa_draft *w) {
   int run = 0;
   clear_matches(w);
   for (int64_t i = 0; i < w->n; i++) {
@@ -162,7 +162,7 @@ static void find_digits3(sa_work *w) {
 
 /* ---- schemes, scripts, lengths ---- */
 
-static void cut_scheme(sa_work *w, int32_t scheme) {
+static void cut_scheme(sa_draft *w, int32_t scheme) {
   sa_pretok_cursor c;
   sa_pretok_begin_words(&c, scheme, w->text, w->n, w->cuts);
   sa_pretok_next(&c, w->starts, INT64_MAX);
@@ -171,7 +171,7 @@ static void cut_scheme(sa_work *w, int32_t scheme) {
   close_cuts(w);
 }
 
-static void cut_scripts(sa_work *w) {
+static void cut_scripts(sa_draft *w) {
   sa_stream s;
   sa_stream_begin_words(&s, w->text, w->n, (const u64 *)w->cuts);
   sa_consumer_ops_active()->scripts(sa_alphabet_of(SA_ALPHABET_SCRIPTS), &s, w->starts, w->planes[0]);
@@ -184,7 +184,7 @@ static void cut_scripts(sa_work *w) {
   close_cuts(w);
 }
 
-static void cut_length(sa_work *w, const sa_step *step) {
+static void cut_length(sa_draft *w, const sa_step *step) {
   const int64_t length = step->stage.number;
   int64_t left = 0;  /* characters until the next cut */
   sa_stream s;
@@ -193,42 +193,27 @@ static void cut_length(sa_work *w, const sa_step *step) {
                                     w->planes);
   clear_last(w, w->starts);
   for (int64_t k = 0; k < w->n_words; k++) {
-    const u64 chars = w->starts[k], segments = w->cuts[k];
-    u64 result = segments;
-    if (length == 1) {
-      result |= chars;
-    } else if (~chars == 0) {  /* single bytes: step from cut to cut */
-      for (int i = 0; i < 64;) {
-        const u64 behind_i = segments >> i;
-        const int stop = behind_i ? i + sa_ctz64(behind_i) : 64;  /* the next segment's start */
-        while (i + left < stop) {
-          i += (int)left;
-          result |= (u64)1 << i;
-          left = length;
-        }
-        left -= stop - i;
-        i = stop;
-        if (i < 64) {
-          left = length - 1;
-          i++;
-        }
+    u64 rest = w->starts[k], segments = w->cuts[k], result = segments;
+    while (rest) {  /* up to the next segment's start */
+      const u64 next = segments & (0 - segments), here = next ? rest & (next - 1) : rest;
+      u64 x = here;
+      int64_t n = sa_popcount64(x);
+      for (; left < n; left = length) {
+        n -= left;
+        for (; left; left--) x &= x - 1;
+        result |= x & (0 - x);
       }
-    } else {
-      for (u64 rest = chars; rest; rest &= rest - 1) {
-        const u64 bit = rest & (0 - rest);
-        if (left == 0 || segments & bit) {
-          result |= bit;
-          left = length;
-        }
-        left--;
-      }
+      left -= n;
+      rest &= ~here;
+      if (next) left = 0;
+      segments &= ~next;
     }
     w->cuts[k] = result;
   }
   close_cuts(w);
 }
 
-int32_t sa_step_cut(sa_work *w, const sa_step *step) {
+int32_t sa_step_cut(sa_draft *w, const sa_step *step) {
   const sa_stage *stage = &step->stage;
   int32_t status = SA_OK;
   switch (stage->kind) {

@@ -21,18 +21,12 @@ static void put(made *m, const uint8_t *bytes, int64_t n, uint32_t from, uint32_
 }
 
 /* Bytes of the character at `at` of a piece that ends at `end`, and where it comes from. */
-static int64_t char_at(const sa_work *w, int64_t at, int64_t end, uint32_t *from, uint32_t *to) {
+static inline int64_t char_at(const sa_draft *w, int64_t at, int64_t end, uint32_t *from, uint32_t *to) {
   uint32_t code;
-  int kind, length;
-  if (w->from) {
-    *from = w->from[at];
-    *to = w->to[at];
-  }
-  length = w->text[at] < 0x80 ? 1 : sa_utf8_decode(w->text + at, w->text + end, &code, &kind);
-  if (!w->from) {
-    *from = (uint32_t)at;
-    *to = (uint32_t)(at + length);
-  }
+  int kind;
+  const int length = w->text[at] < 0x80 ? 1 : sa_utf8_decode(w->text + at, w->text + end, &code, &kind);
+  *from = w->from ? w->from[at] : (uint32_t)at;
+  *to = w->from ? w->to[at] : (uint32_t)(at + length);
   return length;
 }
 
@@ -40,52 +34,73 @@ static int begins_with(const uint8_t *text, int64_t n, const uint8_t *bytes, int
   return n >= length && memcmp(text, bytes, (size_t)length) == 0;
 }
 
-/* Whether eight bytes are ASCII without U+0020. */
-static int is_plain(const uint8_t *p) {
-  u64 x, spaces;
-  memcpy(&x, p, 8);
-  spaces = x ^ 0x2020202020202020ull;
-  return !((((spaces - 0x0101010101010101ull) & ~spaces) | x) & 0x8080808080808080ull);
-}
-
-/* A piece as it is, but for U+0020, which becomes `space` unless that is NULL. */
-static void copy(const sa_work *w, made *m, int64_t at, int64_t end, const uint8_t *space, int64_t n_space) {
-  uint32_t from, to;
-  while (at < end) {
-    if (end - at >= 8 && !w->from && is_plain(w->text + at)) {
-      memcpy(m->text + m->n, w->text + at, 8);
-      for (uint32_t i = 0; i < 8; i++) {
-        m->from[m->n + i] = (uint32_t)at + i;
-        m->to[m->n + i] = (uint32_t)at + i + 1;
-      }
-      m->n += 8;
-      at += 8;
+/* Copies bytes as they are. */
+static void copy(const sa_draft *w, made *m, int64_t at, int64_t end) {
+  const int64_t n = end - at;
+  uint32_t *from = m->from + m->n, *to = m->to + m->n;
+  memcpy(m->text + m->n, w->text + at, (size_t)n);
+  m->n += n;
+  if (w->from) {
+    memcpy(from, w->from + at, 4 * (size_t)n);
+    memcpy(to, w->to + at, 4 * (size_t)n);
+    return;
+  }
+  for (int64_t i = 0; i < n; i++) {
+    from[i] = (uint32_t)(at + i);
+    to[i] = (uint32_t)(at + i + 1);
+  }
+  for (int64_t i = 0; i < n;) {  /* characters of several bytes */
+    u64 eight = 0;
+    if (n - i >= 8) memcpy(&eight, w->text + at + i, 8);
+    if (n - i >= 8 && !(eight & 0x8080808080808080ull)) {
+      i += 8;
       continue;
     }
-    const int64_t length = char_at(w, at, end, &from, &to);
-    if (space && w->text[at] == ' ') put(m, space, n_space, from, to);
-    else put(m, w->text + at, length, from, to);
-    at += length;
+    uint32_t first, last;
+    const int64_t length = char_at(w, at + i, end, &first, &last);
+    for (int64_t j = 0; j < length; j++) from[i + j] = first, to[i + j] = last;
+    i += length;
   }
 }
 
-/* A piece in the byte alphabet. */
-static void copy_symbols(const sa_work *w, made *m, int64_t at, int64_t end, const uint16_t *symbols) {
-  uint32_t from, to;
+/* Copies a piece with other bytes for U+0020. */
+static void copy_replaced(const sa_draft *w, made *m, int64_t at, int64_t end, const uint8_t *bytes,
+                          int64_t n_bytes) {
   while (at < end) {
-    const int64_t length = char_at(w, at, end, &from, &to);
-    for (int64_t i = 0; i < length; i++) {
-      const uint16_t symbol = symbols[w->text[at + i]];
-      const uint8_t two[2] = {(uint8_t)(0xC0 | symbol >> 6), (uint8_t)(0x80 | (symbol & 63))};
-      const uint8_t one = (uint8_t)symbol;
-      if (symbol < 0x80) put(m, &one, 1, from, to);
-      else put(m, two, 2, from, to);
-    }
-    at += length;
+    const uint8_t *space = memchr(w->text + at, ' ', (size_t)(end - at));
+    const int64_t stop = space ? space - w->text : end;
+    uint32_t from, to;
+    copy(w, m, at, stop);
+    if (!space) return;
+    char_at(w, stop, end, &from, &to);
+    put(m, bytes, n_bytes, from, to);
+    at = stop + 1;
   }
 }
 
-static void rewrite_piece(const sa_work *w, made *m, const sa_stage *stage, int at_row_start, int64_t at,
+/* Copies a piece in the byte alphabet, where all symbols are below U+0800. Writes up to two bytes (and their
+ * sources) more than it keeps. */
+static void copy_symbols(const sa_draft *w, made *m, int64_t at, int64_t end, const uint16_t *symbols) {
+  const uint8_t *text = w->text;
+  uint8_t *restrict into = m->text;
+  uint32_t *restrict from = m->from, *restrict to = m->to;
+  int64_t n = m->n;
+  while (at < end) {
+    uint32_t first, last;
+    int64_t length = char_at(w, at, end, &first, &last);
+    for (; length; length--, at++) {
+      const uint32_t symbol = symbols[text[at]], two = symbol >= 0x80;
+      into[n] = (uint8_t)(two ? 0xC0 | symbol >> 6 : symbol);
+      into[n + 1] = (uint8_t)(0x80 | (symbol & 63));
+      from[n] = from[n + 1] = first;
+      to[n] = to[n + 1] = last;
+      n += 1 + two;
+    }
+  }
+  m->n = n;
+}
+
+static void rewrite_piece(const sa_draft *w, made *m, const sa_stage *stage, int at_row_start, int64_t at,
                           int64_t end, const uint16_t *symbols) {
   const uint8_t *p = w->text + at;
   if (stage->kind == SA_STAGE_BYTEMAP) {
@@ -101,11 +116,12 @@ static void rewrite_piece(const sa_work *w, made *m, const sa_stage *stage, int 
     char_at(w, at, end, &from, &to);
     put(m, stage->bytes, stage->n_bytes, from, to);
   }
-  copy(w, m, at, end, replace ? stage->bytes : NULL, stage->n_bytes);
+  if (replace) copy_replaced(w, m, at, end, stage->bytes, stage->n_bytes);
+  else copy(w, m, at, end);
 }
 
 /* The next piece at or after byte *at. */
-static int next_piece(const sa_work *w, int64_t *at, int64_t *end) {
+static int next_piece(const sa_draft *w, int64_t *at, int64_t *end) {
   int64_t k = *at / 64;
   if (*at >= w->n) return 0;
   u64 word = sa_piece_starts(w, k) & ~(u64)0 << (*at % 64);
@@ -121,7 +137,7 @@ static int next_piece(const sa_work *w, int64_t *at, int64_t *end) {
   return 1;
 }
 
-int32_t sa_step_rewrite(sa_work *w, const sa_step *step) {
+int32_t sa_step_rewrite(sa_draft *w, const sa_step *step) {
   const sa_stage *stage = &step->stage;
   const uint16_t *symbols = sa_table("sa_bytemap_symbol", NULL);
   const int64_t grows = stage->kind == SA_STAGE_BYTEMAP ? 2
@@ -131,12 +147,12 @@ int32_t sa_step_rewrite(sa_work *w, const sa_step *step) {
   const int which = w->which;
   made m = {.n = 0};
   if (w->n > UINT32_MAX / 2 / grows) return SA_ERR_ARGUMENT;
-  bound = w->n * grows + 1;
-  m.text = sa_work_room(w, SA_ROOM_TEXT + which, bound);
-  m.from = sa_work_room(w, SA_ROOM_FROM + which, 4 * bound);
-  m.to = sa_work_room(w, SA_ROOM_TO + which, 4 * bound);
+  bound = w->n * grows + 2;
+  m.text = sa_draft_room(w, SA_ROOM_TEXT + which, bound);
+  m.from = sa_draft_room(w, SA_ROOM_FROM + which, 4 * bound);
+  m.to = sa_draft_room(w, SA_ROOM_TO + which, 4 * bound);
   /* where pieces start, until the bitmaps are written anew */
-  uint32_t *first = sa_work_room(w, SA_ROOM_PIECES, 4 * (w->n + 1));
+  uint32_t *first = sa_draft_room(w, SA_ROOM_PIECES, 4 * (w->n + 1));
   if (!m.text || !m.from || !m.to || !first) return SA_ERR_NOMEM;
   while (next_piece(w, &at, &end)) {
     uint32_t from, to;
@@ -153,7 +169,7 @@ int32_t sa_step_rewrite(sa_work *w, const sa_step *step) {
   w->from = m.from;
   w->to = m.to;
   w->which = 1 - which;
-  const int32_t status = sa_work_words(w);
+  const int32_t status = sa_draft_words(w);
   if (status != SA_OK) return status;
   for (int64_t i = 0; i < pieces; i++) w->cuts[first[i] / 64] |= (uint64_t)1 << (first[i] % 64);
   return SA_OK;

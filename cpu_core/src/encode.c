@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "consumers.h"
 #include "hotpath.h"
 #include "pretok.h"
 
@@ -13,7 +14,8 @@ sa_context *sa_context_new(const sa_model *model, int64_t cache_bytes) {
   c->model = model;
   c->pieces = c->misses = 0;
   memset(&c->merge, 0, sizeof c->merge);
-  if (!sa_cache_init(&c->cache, cache_bytes)) {
+  c->work = model->program ? calloc(1, sizeof *c->work) : NULL;
+  if (!sa_cache_init(&c->cache, cache_bytes) || (model->program && !c->work)) {
     sa_context_free(c);
     return NULL;
   }
@@ -24,6 +26,8 @@ void sa_context_free(sa_context *c) {
   if (!c) return;
   sa_cache_release(&c->cache);
   sa_merge_scratch_release(&c->merge);
+  if (c->work) sa_draft_release(c->work);
+  free(c->work);
   free(c);
 }
 
@@ -50,7 +54,7 @@ static int64_t encode_piece(sa_context *c, const uint8_t *piece, int64_t n, cons
   const sa_model *m = c->model;
   c->misses++;
   if (n > SA_KEY16_BYTES && n <= m->bpe.longest) {
-    *single = sa_vocab_find(&m->vocab, piece, n, sa_vocab_hash(piece, n));
+    *single = sa_vocab_find(&m->vocab, piece, n, sa_vocab_hash(piece, n), m->bpe.has_ends);
     if (*single != SA_NO_ID && m->whole[*single]) {
       *ids = single;
       return 1;
@@ -142,61 +146,105 @@ static uint32_t *encode_carried(sa_context *c, const uint8_t *piece, int64_t n, 
   return c->values[0] ? sa_hot()->emit(c->cache.spill, c->values, 1, out, 0) : NULL;
 }
 
-int64_t sa_encode_rows(sa_context *c, const uint8_t *text, const int64_t *offsets, int64_t n_rows,
-                       uint32_t *ids, int64_t *row_ids, int64_t first) {
-  const uint8_t *const begin = text + offsets[0], *const end = text + offsets[n_rows];
+/* Where the pieces of some rows come from: a compiled scheme's cursor, or bitmaps of a program's pieces. */
+typedef struct pieces {
+  const uint8_t *text;        /* first byte of the first row */
+  int64_t n;
+  const int64_t *offsets;     /* n_rows + 1; row 0 starts at text */
+  int64_t n_rows;
+  sa_pretok_cursor *cursor;   /* NULL: the bitmaps */
+  const uint64_t *cuts, *drop;
+  int64_t n_words, given;
+} pieces;
+
+/* The next words of piece starts. */
+static int64_t next_words(pieces *p, uint64_t *bits) {
+  if (p->cursor) return sa_pretok_next(p->cursor, bits, SA_CHUNK_BLOCKS);
+  const int64_t left = p->n_words - p->given, words = left < SA_CHUNK_BLOCKS ? left : SA_CHUNK_BLOCKS;
+  memcpy(bits, p->cuts + p->given, (size_t)words * sizeof *bits);
+  if (words == left && p->n % 64) bits[words - 1] &= ((uint64_t)1 << (p->n % 64)) - 1; /* the end is no start */
+  p->given += words;
+  return words;
+}
+
+static int dropped(const pieces *p, int64_t at) { return p->drop && p->drop[at / 64] >> (at % 64) & 1; }
+
+/* Writes the ids of all pieces in order, and row_ids as for sa_encode_rows. Minus a status on failure. */
+static int64_t encode_pieces(sa_context *c, pieces *p, uint32_t *ids, int64_t *row_ids, int64_t first) {
+  const uint8_t *const begin = p->text, *const end = begin + p->n;
   const struct sa_backend *backend = sa_backend_active();
   const struct sa_hot_path *hot = sa_hot();
+  const int64_t *offsets = p->offsets, base = offsets[0];
   uint32_t *out = ids;
-  const uint8_t *carried = begin;   /* start of the piece whose end is not known yet */
-  const uint8_t *chunk = begin;
-  int64_t row = 0;
-  sa_pretok_cursor cursor;
-  sa_pretok_begin(&cursor, c->model->scheme, text, offsets, n_rows);
+  int64_t carried = 0;   /* start of the piece whose end is not known yet */
+  int64_t chunk = 0, row = 0;
   for (;;) {
-    const int64_t words = sa_pretok_next(&cursor, c->bits, SA_CHUNK_BLOCKS);
-    int64_t n = words ? backend->extract(c->bits, (size_t)words, 0, c->starts) : 0;
-    if (!sa_cache_room(&c->cache)) return -1;
-    const uint8_t *next = n ? chunk + c->starts[0] : words ? NULL : end;
-    if (next && next > carried) {   /* the carried piece ends here */
-      while (row < n_rows && text + offsets[row + 1] <= carried) {
+    const int64_t words = next_words(p, c->bits);
+    const int64_t n = words ? backend->extract(c->bits, (size_t)words, 0, c->starts) : 0;
+    if (!sa_cache_room(&c->cache)) return -SA_ERR_NOMEM;
+    const int64_t next = n ? chunk + c->starts[0] : words ? -1 : p->n;
+    if (next > carried) {   /* the carried piece ends here */
+      for (; row < p->n_rows && offsets[row + 1] - base <= carried; row++)
         if (row_ids) row_ids[row] = first + (out - ids);
-        row++;
-      }
-      out = encode_carried(c, carried, next - carried, end, out);
-      if (!out) return -1;
+      if (!dropped(p, carried)) out = encode_carried(c, begin + carried, next - carried, end, out);
+      if (!out) return -SA_ERR_NOMEM;
     }
     if (!words) break;
     if (n) {
-      const int64_t pieces = n - 1;
-      const int64_t misses = probe(c, hot, chunk, pieces, end);
+      const int64_t count = n - 1;
+      const uint8_t *text = begin + chunk;
+      const int64_t misses = probe(c, hot, text, count, end);
+      if (p->drop)
+        for (int64_t i = 0; i < count; i++)
+          if (dropped(p, chunk + c->starts[i])) c->values[i] = SA_NOTHING;
       for (int64_t k = 0; k < misses; k++) {
         const uint32_t i = c->missed[k];
-        c->values[i] = resolve(c, chunk + c->starts[i], c->starts[i + 1] - c->starts[i], end);
-        if (!c->values[i]) return -1;
+        if (p->drop && c->values[i] == SA_NOTHING) continue;
+        c->values[i] = resolve(c, text + c->starts[i], c->starts[i + 1] - c->starts[i], end);
+        if (!c->values[i]) return -SA_ERR_NOMEM;
       }
-      c->pieces += pieces;
-      int64_t i = 0;
-      while (i < pieces) {   /* a row at a time */
-        while (row < n_rows && text + offsets[row + 1] <= chunk + c->starts[i]) {
+      c->pieces += count;
+      for (int64_t i = 0, to; i < count; i = to) {   /* a row at a time */
+        for (; row < p->n_rows && offsets[row + 1] - base <= chunk + c->starts[i]; row++)
           if (row_ids) row_ids[row] = first + (out - ids);
-          row++;
-        }
-        const uint8_t *row_end = text + offsets[row + 1];
-        int64_t to = pieces;
-        if (row_end < chunk + c->starts[pieces]) {
-          const uint32_t stop = (uint32_t)(row_end - chunk);
-          to = i + 1;
-          while (c->starts[to] < stop) to++;
-        }
-        out = hot->emit(c->cache.spill, c->values + i, to - i, out, end - (chunk + c->starts[i]));
-        i = to;
+        const int64_t stop = offsets[row + 1] - base - chunk;
+        to = count;
+        if (stop < c->starts[count])
+          for (to = i + 1; c->starts[to] < stop;) to++;
+        out = hot->emit(c->cache.spill, c->values + i, to - i, out, p->n - (chunk + c->starts[i]));
       }
-      carried = chunk + c->starts[pieces];
+      carried = chunk + c->starts[count];
     }
     chunk += words * 64;
   }
-  for (; row < n_rows; row++)
+  for (; row < p->n_rows; row++)
     if (row_ids) row_ids[row] = first + (out - ids);
   return out - ids;
+}
+
+int64_t sa_encode_rows(sa_context *c, const uint8_t *text, const int64_t *offsets, int64_t n_rows,
+                       uint32_t *ids, int64_t *row_ids, int64_t first) {
+  const sa_model *m = c->model;
+  int64_t n = 0;
+  if (!m->program) {
+    sa_pretok_cursor cursor;
+    pieces p = {.text = text + offsets[0], .n = offsets[n_rows] - offsets[0], .offsets = offsets, .n_rows = n_rows,
+                .cursor = &cursor};
+    sa_pretok_begin(&cursor, m->scheme, text, offsets, n_rows);
+    return encode_pieces(c, &p, ids, row_ids, first);
+  }
+  const sa_rows rows = {text, offsets, 64, n_rows, NULL, 0};
+  for (int64_t row = 0, to; row < n_rows; row = to) {   /* as many rows as a program takes at a time */
+    sa_draft *w = c->work;
+    to = sa_draft_rows(&rows, row);
+    int32_t status = sa_draft_run(w, m->program, &rows, row, to);
+    if (status == SA_OK) status = sa_draft_unmap(w);
+    if (status != SA_OK) return -status;
+    pieces p = {.text = w->text, .n = w->n, .offsets = w->rows, .n_rows = w->n_rows, .cuts = w->cuts,
+                .drop = w->drop, .n_words = (w->n + 63) / 64};
+    const int64_t got = encode_pieces(c, &p, ids + n, row_ids ? row_ids + row : NULL, first + n);
+    if (got < 0) return got;
+    n += got;
+  }
+  return n;
 }

@@ -12,6 +12,7 @@ typedef struct sa_context {
   const sa_model *model;
   sa_cache cache;
   sa_merge_scratch merge;
+  struct sa_draft *work;                   /* of a model with a program */
   int64_t pieces, misses;
   uint64_t bits[SA_CHUNK_BLOCKS];
   uint32_t starts[SA_CHUNK_BYTES + 64];   /* of a chunk's pieces, from the chunk's base */
@@ -22,9 +23,9 @@ typedef struct sa_context {
 sa_context *sa_context_new(const sa_model *model, int64_t cache_bytes);
 void sa_context_free(sa_context *context);
 
-/* Encodes n_rows contiguous rows, text[offsets[i], offsets[i+1]), no added tokens in them. ids: room for one
- * id per byte of text. row_ids, if not NULL: row_ids[i] = first + ids up to the end of row i.
- * Returns the number of ids, -1 out of memory. */
+/* Encodes n_rows contiguous rows, text[offsets[i], offsets[i+1]), as they are: no added tokens, no normalizer.
+ * ids: room for one id per byte of text. row_ids, if not NULL: row_ids[i] = first + ids up to the end of row i.
+ * Returns the number of ids, or minus a status. */
 int64_t sa_encode_rows(sa_context *context, const uint8_t *text, const int64_t *offsets, int64_t n_rows,
                        uint32_t *ids, int64_t *row_ids, int64_t first);
 

@@ -1,6 +1,8 @@
 /* Builds a model from a plan. */
 #include "model.h"
 
+#include "consumers.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@ static int32_t build_pieces(sa_model *m) {
   for (uint32_t id = 0; id < m->vocab.n_ids; id++) {
     const uint32_t n = m->bpe.length[id];
     if (!m->whole[id] || n == 0 || n > SA_KEY16_BYTES) continue;
+    if (m->bpe.has_ends && !m->vocab.ends[id]) continue; /* a whole piece ends a word */
     uint64_t words[2] = {0, 0};
     for (uint32_t i = 0; i < n; i++)
       words[i / 8] |= (uint64_t)m->vocab.bytes[m->vocab.offsets[id] + i] << (8 * (i % 8));
@@ -24,18 +27,25 @@ static int32_t build_pieces(sa_model *m) {
 }
 
 static int32_t build(sa_model *m, const sa_plan *plan, char *error, int64_t capacity) {
-  if (plan->scheme < 0 || plan->scheme >= sa_scheme_count() || plan->n_ids < 1) {
+  if (plan->scheme < -1 || plan->scheme >= sa_scheme_count() || plan->n_ids < 1) {
     snprintf(error, (size_t)capacity, "scheme %d of %d, %lld ids", plan->scheme, sa_scheme_count(),
              (long long)plan->n_ids);
     return SA_ERR_PLAN;
   }
   m->scheme = plan->scheme;
+  m->add_prefix_space = plan->add_prefix_space;
+  if (plan->scheme < 0 && !(m->program = sa_program_new(plan->stages, plan->n_stages))) {
+    snprintf(error, (size_t)capacity, "one of %lld stages makes no sense", (long long)plan->n_stages);
+    return SA_ERR_PLAN;
+  }
+  if (plan->normalizer && !(m->normalizer = sa_normalizer_new(plan->normalizer, error, capacity)))
+    return SA_ERR_PLAN;
   m->whole_piece_first = plan->whole_piece_first;
   m->whole = calloc((size_t)plan->n_ids, 1);
   if (!m->whole) return SA_ERR_NOMEM;
   int32_t status = sa_vocab_build(&m->vocab, plan, error, capacity);
   if (status == SA_OK) status = sa_bpe_build(&m->bpe, plan, &m->vocab, m->whole, error, capacity);
-  if (status == SA_OK) status = sa_added_build(&m->added, plan);
+  if (status == SA_OK) status = sa_added_build(&m->added, plan, m->normalizer);
   if (status == SA_OK && m->whole_piece_first)
     for (int64_t id = 0; id < plan->n_ids; id++) m->whole[id] = m->bpe.length[id] > 0;
   if (status == SA_OK) status = build_pieces(m);
@@ -54,12 +64,18 @@ sa_model *sa_model_new(const sa_plan *plan, char *error, int64_t capacity) {
 
 void sa_model_free(sa_model *m) {
   if (!m) return;
+  sa_program_free(m->program);
+  if (m->normalizer) sa_normalizer_free(m->normalizer);
   sa_vocab_release(&m->vocab);
   sa_bpe_release(&m->bpe);
   sa_added_release(&m->added);
   free(m->whole);
   free(m->pieces.entries);
   free(m);
+}
+
+int32_t sa_model_rewrites(const sa_model *m) {
+  return m->normalizer || m->add_prefix_space || (m->program && m->program->rewrites);
 }
 
 int64_t sa_bpe(const sa_model *m, const uint8_t *piece, int64_t n, uint32_t *ids, int64_t *steps) {

@@ -9,6 +9,9 @@
 
 struct sa_model {
   int32_t scheme;
+  sa_program *program;        /* splits text if not NULL, else the scheme does */
+  sa_normalizer *normalizer;  /* NULL: none */
+  int32_t add_prefix_space;
   int32_t whole_piece_first;
   sa_added added;
   sa_bpe_tables bpe;

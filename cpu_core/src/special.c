@@ -113,28 +113,56 @@ static int needles_build(const sa_added *a, sa_needles *needles, uint8_t mask, u
   return 1;
 }
 
-int32_t sa_added_build(sa_added *a, const sa_plan *plan) {
+/* Copies the contents, those of `normalized` tokens as the normalizer makes them. */
+static int32_t copy_contents(sa_added *a, const sa_plan *plan, const sa_normalizer *normalizer) {
+  sa_buffer made = {0};
+  int64_t capacity = a->n ? plan->added_offsets[a->n] + 1 : 1;
+  int32_t status = SA_OK;
+  a->bytes = malloc((size_t)capacity);
+  if (!a->bytes) return SA_ERR_NOMEM;
+  for (int64_t i = 0; i < a->n && status == SA_OK; i++) {
+    const uint8_t *bytes = plan->added_bytes + plan->added_offsets[i];
+    int64_t n = plan->added_offsets[i + 1] - plan->added_offsets[i];
+    if (normalizer && a->flags[i] & SA_ADDED_NORMALIZED && n > 0) {
+      status = sa_normalizer_run(normalizer, bytes, n, &made, NULL);
+      if (status != SA_OK) break;
+      bytes = made.data;
+      n = made.n;
+    }
+    if (a->offsets[i] + n > capacity) {
+      capacity = 2 * (a->offsets[i] + n);
+      uint8_t *grown = realloc(a->bytes, (size_t)capacity);
+      if (!grown) status = SA_ERR_NOMEM;
+      else a->bytes = grown;
+    }
+    if (status == SA_OK && n) memcpy(a->bytes + a->offsets[i], bytes, (size_t)n);
+    a->offsets[i + 1] = a->offsets[i] + n;
+  }
+  sa_buffer_release(&made);
+  return status;
+}
+
+int32_t sa_added_build(sa_added *a, const sa_plan *plan, const sa_normalizer *normalizer) {
   const size_t n = (size_t)plan->n_added;
   memset(a, 0, sizeof *a);
   a->n = plan->n_added;
-  const int64_t total = n ? plan->added_offsets[n] : 0;
   a->offsets = calloc(n + 1, sizeof *a->offsets);
-  a->bytes = malloc((size_t)total + 1);
   a->ids = malloc((n + 1) * sizeof *a->ids);
   a->flags = malloc(n + 1);
   a->blank = malloc(n + 1);
-  if (!a->offsets || !a->bytes || !a->ids || !a->flags || !a->blank) return SA_ERR_NOMEM;
+  if (!a->offsets || !a->ids || !a->flags || !a->blank) return SA_ERR_NOMEM;
   if (n) {
-    memcpy(a->offsets, plan->added_offsets, (n + 1) * sizeof *a->offsets);
-    memcpy(a->bytes, plan->added_bytes, (size_t)total);
     memcpy(a->ids, plan->added_ids, n * sizeof *a->ids);
     memcpy(a->flags, plan->added_flags, n);
   }
   for (uint32_t i = 0; i < n; i++) {
-    const int64_t length = content_length(a, i);
-    a->blank[i] = length > 0 && run_end(content(a, i), 0, length, WHITE, INT64_MAX) == length;
+    const int64_t length = plan->added_offsets[i + 1] - plan->added_offsets[i];
+    const uint8_t *bytes = plan->added_bytes + plan->added_offsets[i];
+    a->blank[i] = length > 0 && run_end(bytes, 0, length, WHITE, INT64_MAX) == length;
     a->any_blank |= a->blank[i];
   }
+  const int32_t status = copy_contents(a, plan, normalizer);
+  if (status != SA_OK) return status;
   return needles_build(a, &a->raw, SA_ADDED_NORMALIZED, 0) &&
                  needles_build(a, &a->normalized, SA_ADDED_NORMALIZED, SA_ADDED_NORMALIZED) &&
                  needles_build(a, &a->all, 0, 0)
@@ -194,9 +222,13 @@ static int64_t next_match(const sa_added *a, const sa_needles *needles, const ui
   return n;
 }
 
-int64_t sa_added_next(const sa_added *a, const uint8_t *text, int64_t from, int64_t n) {
+static const sa_needles *needles_of(const sa_added *a, int pass) {
+  return pass == SA_PASS_RAW ? &a->raw : pass == SA_PASS_NORMALIZED ? &a->normalized : &a->all;
+}
+
+int64_t sa_added_next(const sa_added *a, int pass, const uint8_t *text, int64_t from, int64_t n) {
   int64_t added;
-  return next_match(a, &a->all, text, from, n, &added);
+  return next_match(a, needles_of(a, pass), text, from, n, &added);
 }
 
 typedef struct search {
@@ -259,17 +291,18 @@ static int32_t find(const search *s, const sa_needles *needles, const sa_needles
   return status;
 }
 
-int32_t sa_added_spans(const sa_added *a, int32_t special, const uint8_t *text, int64_t n, sa_spans *spans,
-                       int64_t *hits) {
+int32_t sa_added_spans(const sa_added *a, int pass, int32_t special, const uint8_t *text, int64_t n,
+                       sa_spans *spans, int64_t *hits) {
   const search s = {a, text, special, spans, hits};
   spans->n = 0;
+  if (pass != SA_PASS_BOTH) return find(&s, needles_of(a, pass), NULL, 0, n);
   return find(&s, &a->raw, &a->normalized, 0, n);
 }
 
 int64_t sa_special_find(const sa_model *model, int32_t special, const uint8_t *text, int64_t n, int64_t *out,
                         int64_t capacity) {
   sa_spans spans = {0};
-  const int32_t status = sa_added_spans(&model->added, special, text, n, &spans, NULL);
+  const int32_t status = sa_added_spans(&model->added, SA_PASS_BOTH, special, text, n, &spans, NULL);
   const int64_t count = status == SA_ERR_NOMEM ? -1 : spans.n;
   for (int64_t i = 0; i < count && i < capacity; i++) {
     out[3 * i] = spans.items[i].start;

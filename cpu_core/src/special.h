@@ -17,7 +17,7 @@ typedef struct sa_needles {
 
 typedef struct sa_added {
   int64_t n;
-  int64_t *offsets;     /* n + 1 into bytes */
+  int64_t *offsets;     /* n + 1 into bytes: the contents searched for, normalized where the token says so */
   uint8_t *bytes;
   uint32_t *ids;
   uint8_t *flags;       /* SA_ADDED_* */
@@ -35,18 +35,25 @@ typedef struct sa_spans {
   int64_t n, capacity;
 } sa_spans;
 
-int32_t sa_added_build(sa_added *added, const sa_plan *plan);
+/* normalizer: the model's, or NULL. A status. */
+int32_t sa_added_build(sa_added *added, const sa_plan *plan, const sa_normalizer *normalizer);
 void sa_added_release(sa_added *added);
 
-/* Where the next added token's content stands in text[from, n), whatever the options make of it; n if
- * nowhere. */
-int64_t sa_added_next(const sa_added *added, const uint8_t *text, int64_t from, int64_t n);
+/* Which tokens are searched for: those matched in the text as it is, those matched in normalized text, or, where
+ * these are the same text, the ones first and then the others in what lies between. */
+#define SA_PASS_RAW 1
+#define SA_PASS_NORMALIZED 2
+#define SA_PASS_BOTH 3
 
-/* The matches in one row, in order; what lies between is text. A span may start before the last one's end
+/* Where the next content of such a token stands in text[from, n), whatever the options make of it; n if
+ * nowhere. */
+int64_t sa_added_next(const sa_added *added, int pass, const uint8_t *text, int64_t from, int64_t n);
+
+/* The matches in one text, in order; what lies between is text. A span may start before the last one's end
  * (a token inside white space that an rstrip token took): the text between is then empty.
  * hits: n counters or NULL. With SA_SPECIAL_ERROR the first match of a token that is not blank ends the search
  * with SA_ERR_SPECIAL, its span last. */
-int32_t sa_added_spans(const sa_added *added, int32_t special, const uint8_t *text, int64_t n, sa_spans *spans,
-                       int64_t *hits);
+int32_t sa_added_spans(const sa_added *added, int pass, int32_t special, const uint8_t *text, int64_t n,
+                       sa_spans *spans, int64_t *hits);
 
 #endif

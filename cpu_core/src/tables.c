@@ -82,7 +82,9 @@ static void build_scheme(int i) {
   sa_scheme *s = &schemes[i];
   const uint8_t *row = sa_remap_row[sa_scheme_remap[i]];
   s->rules = sa_scheme_rules[i];
-  if (s->rules == SA_RULES_CL100K) {
+  if (s->rules == SA_RULES_GPT2) {
+    s->options.gpt2_alone = sa_scheme_numbers[i];
+  } else if (s->rules == SA_RULES_CL100K) {
     s->options.cl100k.numbers = sa_scheme_numbers[i];
     s->options.cl100k.whole_end = sa_scheme_whole_end[i];
   } else if (s->rules == SA_RULES_O200K) {

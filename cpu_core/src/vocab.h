@@ -13,6 +13,7 @@ typedef struct sa_vocab {
   int64_t n_ids;
   int64_t *offsets;        /* n_ids + 1 into bytes */
   uint8_t *bytes;
+  uint8_t *ends;           /* id → 1: carries the end-of-word suffix */
   uint64_t *slots;         /* open addressing: hash, high 32 bits, and id; all ones = empty */
   uint32_t shift;          /* 64 - log2(slots) */
 } sa_vocab;
@@ -31,7 +32,7 @@ static inline uint64_t sa_vocab_hash(const uint8_t *bytes, int64_t n) {
 int32_t sa_vocab_build(sa_vocab *vocab, const sa_plan *plan, char *error, int64_t capacity);
 void sa_vocab_release(sa_vocab *vocab);
 
-/* The id of a byte string whose sa_vocab_hash is hash, SA_NO_ID if it is no token. */
-uint32_t sa_vocab_find(const sa_vocab *vocab, const uint8_t *bytes, int64_t n, uint64_t hash);
+/* The id of a byte string whose sa_vocab_hash is hash, with the suffix or without; SA_NO_ID if it is no token. */
+uint32_t sa_vocab_find(const sa_vocab *vocab, const uint8_t *bytes, int64_t n, uint64_t hash, int ends);
 
 #endif

@@ -25,7 +25,6 @@ static int32_t scheme_named(const char *name) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static st_regex *patterns[64];
   size_t cuts = size ? data[0] % 16u : 0, n;
   if (size < 1 + cuts || size > 4096) return 0;
   n = size - 1 - cuts;
@@ -55,13 +54,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
   }
   for (int k = 0; k < st_n_schemes; k++) {
-    if (!patterns[k]) patterns[k] = st_regex_new(st_schemes[k].pattern);
     memset(expected, 0, (n / 64 + 1) * 8);
     for (int64_t r = 0; r < n_rows; r++) {
       int64_t at = offsets[r], length = offsets[r + 1] - at;
       int64_t count = st_chars(SA_ALPHABET_SUPERATOMS, text + at, length, chars);
       memset(marks, 0, (size_t)length);
-      st_regex_split(patterns[k], chars, count, marks);
+      st_split(k, chars, count, marks);
       for (int64_t i = 0; i < length; i++)
         if (marks[i]) expected[(at + i) / 64] |= (uint64_t)1 << (at + i) % 64;
     }

@@ -48,7 +48,6 @@ int st_is_utf8(const uint8_t *text, int64_t n);
 
 typedef struct st_regex st_regex;
 st_regex *st_regex_new(const char *pattern);
-void st_regex_free(st_regex *r);
 /* Starts of the matches of one segment: starts[i] = 1. */
 void st_regex_split(const st_regex *r, const st_char *chars, int64_t n, uint8_t *starts);
 
@@ -56,9 +55,12 @@ void st_regex_split(const st_regex *r, const st_char *chars, int64_t n, uint8_t 
 
 typedef struct st_scheme {
   const char *name, *pattern;
+  int flags;
 } st_scheme;
 extern const st_scheme st_schemes[];
 extern const int st_n_schemes;
+/* Piece starts of one segment by scheme k of st_schemes: starts[i] = 1. */
+void st_split(int k, const st_char *chars, int64_t n_chars, uint8_t *starts);
 
 /* ---- suites ---- */
 

@@ -9,7 +9,6 @@
 
 enum { MOST = 4096, SCHEMES = 32 };  /* longest random text; room for schemes */
 
-static st_regex *patterns[SCHEMES];
 static int32_t numbers_of[SCHEMES];
 
 /* Bits that the slow routines expect for rows of text. */
@@ -28,7 +27,7 @@ static void expect(const uint8_t *text, const int64_t *offsets, int64_t n_rows,
     for (int k = 0; k < st_n_schemes; k++) {
       memset(marks, 0, (size_t)length);
       if (k == 0) st_split_gpt2(chars, count, marks);
-      else st_regex_split(patterns[k], chars, count, marks);
+      else st_split(k, chars, count, marks);
       for (int64_t i = 0; i < length; i++)
         if (marks[i]) pieces[k][(at + i) / 64] |= (uint64_t)1 << (at + i) % 64;
     }
@@ -152,7 +151,6 @@ static void spans_of(const char *text, int64_t n, const char *expected) {
 
 void st_pretok(void) {
   for (int k = 0; k < st_n_schemes; k++) {
-    patterns[k] = st_regex_new(st_schemes[k].pattern);
     numbers_of[k] = 0;
     while (numbers_of[k] < sa_scheme_count() && strcmp(sa_scheme_name(numbers_of[k]), st_schemes[k].name) != 0)
       numbers_of[k]++;
@@ -173,5 +171,4 @@ void st_pretok(void) {
   for (int64_t i = 0; i < 20000 * st_size; i++)
     one(st_below(3) ? 0 : st_below(200), st_below(st_below(20) ? 400 : MOST / 2), rates[st_below(5)],
         (int)st_below(3), cuts[st_below(6)], st_below(4) != 0);
-  for (int k = 0; k < st_n_schemes; k++) st_regex_free(patterns[k]);
 }

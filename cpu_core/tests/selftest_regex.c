@@ -173,20 +173,6 @@ st_regex *st_regex_new(const char *pattern) {
   return r;
 }
 
-static void free_choices(sequence *choices, int n) {
-  for (int i = 0; i < n; i++) {
-    for (int k = 0; k < choices[i].n; k++)
-      free_choices(choices[i].items[k].choices, choices[i].items[k].n_choices);
-    free(choices[i].items);
-  }
-  free(choices);
-}
-
-void st_regex_free(st_regex *r) {
-  free_choices(r->choices, r->n_choices);
-  free(r);
-}
-
 /* ---- matching ---- */
 
 typedef struct rest {

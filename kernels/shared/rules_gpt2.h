@@ -6,7 +6,8 @@
  * the byte 20 or has its class; white space starts a piece where its run starts, and the run's last
  * character starts one when a character follows. The one exception is the contraction: an apostrophe
  * that starts a piece takes s, d, m, t, ll, ve or re with it, and whatever follows starts a piece.
- * Nothing looks across a segment's start.
+ * Nothing looks across a segment's start. (StarCoder's kind, with Digits before it: the caller makes every
+ * number a segment of its own.)
  */
 #ifndef SAPHIRA_SHARED_RULES_GPT2_H
 #define SAPHIRA_SHARED_RULES_GPT2_H

@@ -221,10 +221,10 @@ class Engine:
         _select_isa()
         self.plan = plan
         self.cache_bytes = cache_bytes
-        struct, alive = plan.struct(ffi, scheme_number(plan.scheme))
+        struct, alive = plan.struct(ffi, scheme_number(plan.scheme) if plan.scheme else -1)
         reason = ffi.new("char[]", 512)
         model = lib.sa_model_new(struct, reason, len(reason))
-        del alive
+        self._alive = alive  # regular expressions that the model calls
         if model == ffi.NULL:
             text = ffi.string(reason).decode("utf-8", "replace")
             raise UnsupportedError(f"the core can't take this tokenizer: {text}")
@@ -261,16 +261,23 @@ class Engine:
         counted = np.zeros(len(self.plan.added_ids), np.int64)
         options = ffi.new("sa_options *", {"special": SPECIAL[special], "threads": threads})
         report = ffi.new("sa_report *")
-        output = _pool.take(batch.n_bytes) if ids else None
-        status = lib.sa_encode(
-            self.encoder,
-            rows.struct,
-            options,
-            ffi.NULL if output is None else ffi.from_buffer("uint32_t[]", output.ids),
-            ffi.from_buffer("int64_t[]", offsets),
-            ffi.from_buffer("int64_t[]", counted) if hits else ffi.NULL,
-            report,
-        )
+        capacity = batch.n_bytes
+        while True:
+            options.capacity = capacity
+            output = _pool.take(capacity) if ids else None
+            counted[:] = 0
+            status = lib.sa_encode(
+                self.encoder,
+                rows.struct,
+                options,
+                ffi.NULL if output is None else ffi.from_buffer("uint32_t[]", output.ids),
+                ffi.from_buffer("int64_t[]", offsets),
+                ffi.from_buffer("int64_t[]", counted) if hits else ffi.NULL,
+                report,
+            )
+            if status != lib.SA_ERR_CAPACITY:
+                break
+            capacity = int(report.tokens)  # a model that makes text longer: now the count is known
         if status == lib.SA_ERR_SPECIAL:
             raise Hit(int(report.error_row), int(report.error_byte), int(report.error_added))
         _check(status)

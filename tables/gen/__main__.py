@@ -103,7 +103,6 @@ def _ids_header(data: schemes.Schemes, script_names: tuple[str, ...]) -> str:
             emit.constants("SA_REMAP", [r.name for r in data.remaps], "remap rows"),
             emit.constants("SA_SCHEME", [s.name for s in data.schemes], "schemes"),
             emit.constants("SA_RULES", schemes.RULES, "boundary rules: kernels/shared/rules_*.h"),
-            emit.constants("SA_RULES", schemes.RULES, "boundary rules: kernels/shared/rules_*.h"),
             emit.constants("SA_SCRIPT", script_names, "scripts"),
         ],
     )
@@ -129,21 +128,6 @@ def _schemes_header(data: schemes.Schemes, superatom_atom: list[int]) -> str:
                 "sa_scheme_remap",
                 [names.index(s.remap) for s in data.schemes],
                 "remap row of a scheme",
-            ),
-            emit.array(
-                "uint8_t",
-                "sa_scheme_rules",
-                [schemes.RULES.index(s.rules) for s in data.schemes],
-                "boundary rules of a scheme, SA_RULES_*",
-            ),
-            *(
-                emit.array(
-                    "uint8_t",
-                    f"sa_scheme_{option}",
-                    [s.options.get(option, 0) for s in data.schemes],
-                    f"the option `{option}` of the rules",
-                )
-                for option in schemes.OPTIONS
             ),
             emit.array(
                 "uint8_t",

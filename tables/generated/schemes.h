@@ -13,14 +13,14 @@ static const char *const sa_class_names[16] = {
 };
 
 /* names of remap rows */
-static const char *const sa_remap_names[13] = {
- "cl100k","bytelevel","gpt2","whitespace","whitespace_split","punctuation","digits","bert","o200k",
- "o200k_han","qwen35","deepseek","deepseek_cjk",
+static const char *const sa_remap_names[14] = {
+ "cl100k","bytelevel","gpt2","starcoder","whitespace","whitespace_split","punctuation","digits",
+ "bert","o200k","o200k_han","qwen35","deepseek","deepseek_cjk",
 };
 
 /* names of schemes */
-static const char *const sa_scheme_names[9] = {
- "gpt2","cl100k","cl100k_hf","llama3","qwen2","qwen35","ling","o200k","tekken",
+static const char *const sa_scheme_names[10] = {
+ "gpt2","cl100k","cl100k_hf","llama3","qwen2","qwen35","ling","o200k","tekken","starcoder",
 };
 
 /* class of each superatom */
@@ -31,6 +31,8 @@ static const uint8_t sa_remap_row[SA_REMAP_COUNT][32] = {
  {0,5,5,4,0,0,2,1,0,1,0,1,2,0,0,0,0,0,1,2,0,1,0,0,0,1,0,0,0,0,0,0},
  /* gpt2 */
  {0,5,5,4,0,0,2,1,0,1,0,1,2,0,0,0,0,0,1,2,0,1,0,0,0,1,0,0,0,0,6,0},
+ /* starcoder */
+ {0,5,5,4,0,0,2,1,0,1,0,1,2,0,0,0,0,0,1,2,0,1,0,0,0,1,0,2,0,0,6,0},
  /* whitespace */
  {0,5,5,5,0,0,15,15,15,15,0,15,0,15,0,15,15,0,15,15,0,15,15,0,0,15,15,0,0,15,0,0},
  /* whitespace_split */
@@ -54,28 +56,28 @@ static const uint8_t sa_remap_row[SA_REMAP_COUNT][32] = {
 };
 
 /* remap row of a scheme */
-static const uint8_t sa_scheme_remap[9] = {
- 2,0,0,0,0,10,0,8,8,
+static const uint8_t sa_scheme_remap[10] = {
+ 2,0,0,0,0,11,0,9,9,3,
 };
 
 /* boundary rules of a scheme, SA_RULES_* */
-static const uint8_t sa_scheme_rules[9] = {
- 0,1,1,1,1,1,1,2,2,
+static const uint8_t sa_scheme_rules[10] = {
+ 0,1,1,1,1,1,1,2,2,0,
 };
 
 /* the option `numbers` of the rules */
-static const uint8_t sa_scheme_numbers[9] = {
- 0,3,0,3,1,1,1,3,1,
+static const uint8_t sa_scheme_numbers[10] = {
+ 0,3,0,3,1,1,1,3,1,1,
 };
 
 /* the option `whole_end` of the rules */
-static const uint8_t sa_scheme_whole_end[9] = {
- 0,1,1,0,0,0,0,0,0,
+static const uint8_t sa_scheme_whole_end[10] = {
+ 0,1,1,0,0,0,0,0,0,0,
 };
 
 /* the option `suffixes` of the rules */
-static const uint8_t sa_scheme_suffixes[9] = {
- 0,0,0,0,0,0,0,1,0,
+static const uint8_t sa_scheme_suffixes[10] = {
+ 0,0,0,0,0,0,0,1,0,0,
 };
 
 #endif
