@@ -43,6 +43,7 @@ CASES = {
     "Regex/o200k": "o200k",
     "tiktoken/o200k": "o200k",
     "Regex/tekken": "tekken",
+    "Seq/starcoder": "starcoder",
 }
 
 
@@ -274,6 +275,17 @@ def test_random_text_equals_hf_by_its_pattern(isa: str, scheme: str) -> None:
     for text, pieces, expected in zip(
         texts, got, hf_pieces(PATTERNS[scheme]["hf"], texts), strict=True
     ):
+        assert pieces == expected, text
+
+
+def test_starcoder_equals_hf(isa: str) -> None:
+    digits, pattern = pre_tokenizers.Digits(True), Regex(PATTERNS["gpt2"]["hf"])
+    sequence = pre_tokenizers.Sequence([digits, pre_tokenizers.Split(pattern, "isolated")])
+    texts = oracles.random_texts("starcoder", oracles.RULES, 400, 120)
+    texts += oracles.random_texts("starcoder dense", "a1\u00b2 \n's\U00011de0.", 600, 40)
+    got = split("starcoder", [text.encode() for text in texts])
+    for text, pieces in zip(texts, got, strict=True):
+        expected = [piece.encode() for piece, _ in sequence.pre_tokenize_str(text)]
         assert pieces == expected, text
 
 

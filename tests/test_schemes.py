@@ -31,6 +31,7 @@ from definitions import (
 ATOM_ROWS = {
     "cl100k": "L N N NL SP WS O O O AP O O",
     "bytelevel": "L N N WS SP WS O O O O O O",
+    "starcoder": "L N N WS SP WS O O O AP O N",
     "whitespace": "W W O WS WS WS W W O O O O",
     "whitespace_split": "O O O WS WS WS O O O O O O",
     "punctuation": "O O O O O O O P P P O O",
