@@ -93,11 +93,11 @@ class Pretok:
 class Bpe:
     """Stages `bytemap`, `bpe` and `vocab`.
 
-    tokens: the raw bytes of every id, without the end-of-word suffix; None where an id is not in the
-        vocabulary (added tokens have their own list). With merges, a byte that is no token is left
-        out of the piece before anything is merged; a rank file has them all.
-    merges: (left id, right id, result id) by ascending rank; None for a rank file, where a pair merges
-        if the joined bytes are a token, and the rank is the id.
+    tokens: the raw bytes of every id, without the end-of-word suffix; None where an id is not in
+        the vocabulary (added tokens have their own list). With merges, a byte that is no token is
+        left out of the piece before anything is merged; a rank file has them all.
+    merges: (left id, right id, result id) by ascending rank; None for a rank file, where a pair
+        merges if the joined bytes are a token, and the rank is the id.
     whole_piece_first: a piece that is a token becomes that token even where its merges would not
         reach it (tiktoken; `ignore_merges` in tokenizer.json).
     end_of_word_suffix: what the text of a token ends with if it ends a piece; "" if nothing tells.
@@ -130,8 +130,8 @@ class PostProcessor:
 class Decoder:
     """How tokens become text: their bytes, joined.
 
-    word_end: what a token with the end-of-word suffix has behind it; last_word_end: the same for the
-        last id.
+    word_end: what a token with the end-of-word suffix has behind it; last_word_end: the same for
+        the last id.
     """
 
     word_end: str = ""
@@ -140,8 +140,9 @@ class Decoder:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A whole tokenizer. `name`, `eos`, `bos`, `post` and `decoder` do not decide the ids of text and
-    are left out of the fingerprint. eos, bos: the tokens that end and begin a text, by content."""
+    """A whole tokenizer. `name`, `eos`, `bos`, `post` and `decoder` do not decide the ids of text
+    and are left out of the fingerprint. eos, bos: the tokens that end and begin a text, by
+    content."""
 
     added: tuple[AddedToken, ...]
     pretok: Pretok

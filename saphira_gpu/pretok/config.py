@@ -56,10 +56,15 @@ def parse(config: Mapping[str, Any] | str | bytes, engine: str) -> tuple[Node, t
     if isinstance(config, str):
         config = config.encode("utf-8", "surrogatepass")
     document = Document(bytes(config), "pre_tokenizer")
-    steps = tuple(_Parser(document, engine).steps(document.root, "", 0))
-    if sum(isinstance(step, Prefix | Replace | Bytemap) for step in steps) > _NEW_TEXTS:
-        document.unsupported("pretokenizers", len(steps), "change the text too often")
-    return document.root, steps
+    return document.root, steps(document, document.root, "", engine)
+
+
+def steps(document: Document, node: Node, path: str, engine: str) -> tuple[Step, ...]:
+    """The steps of an object within a document, at the key `path`. Errors as for `parse`."""
+    found = tuple(_Parser(document, engine).steps(node, path, 0))
+    if sum(isinstance(step, Prefix | Replace | Bytemap) for step in found) > _NEW_TEXTS:
+        document.unsupported(path or "pretokenizers", len(found), "change the text too often")
+    return found
 
 
 class _Parser:
