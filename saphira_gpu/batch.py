@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
 
-from saphira_gpu._arrays import I64, U8, U32, Bools, Offsets
+from saphira_gpu._arrays import I64, U8, Bools, Ids, Offsets
 from saphira_gpu.errors import InputError
 
 INT32_MAX = 2**31 - 1
@@ -54,7 +54,7 @@ class Batch:
     def with_nulls(self, null: Bools) -> Batch:
         """The same rows, those marked (bool[n_rows]) made null."""
         valid = ~null if self.valid is None else self.valid & ~null
-        return Batch(self.data, self.offsets, np.packbits(valid, bitorder="little"))
+        return Batch(self.data, self.offsets, bits(valid))
 
     def with_rows(self, new: dict[int, bytes]) -> Batch:
         """The same rows, some with other text. Copies."""
@@ -67,7 +67,18 @@ class Batch:
             lengths[i] = len(new[i])
         parts.append(self.data[done : int(self.offsets[-1])])
         data = np.frombuffer(b"".join(parts), np.uint8)
-        return Batch(data, _cumulated(lengths), self.validity, self.validity_offset)
+        return Batch(data, cumulated(lengths), self.validity, self.validity_offset)
+
+    def to_arrow(self, kind: pa.DataType) -> pa.Array:
+        """An array over the same memory: a kind of string or binary, whose offsets must hold
+        these."""
+        small = kind in (pa.string(), pa.binary())
+        offsets = self.offsets.astype(np.int32 if small else np.int64, copy=False)
+        return pa.Array.from_buffers(
+            kind,
+            self.n_rows,
+            [bitmap(self.valid), pa.py_buffer(offsets), pa.py_buffer(self.data)],
+        )
 
     @classmethod
     def from_text(cls, text: object) -> Batch:
@@ -91,8 +102,8 @@ class Batch:
         if nulls:
             valid = np.ones(len(parts), np.bool_)
             valid[nulls] = False
-            validity = np.packbits(valid, bitorder="little")
-        return cls(np.frombuffer(b"".join(parts), np.uint8), _cumulated(lengths), validity)
+            validity = bits(valid)
+        return cls(np.frombuffer(b"".join(parts), np.uint8), cumulated(lengths), validity)
 
     @classmethod
     def from_arrow(cls, array: pa.Array) -> Batch:
@@ -122,35 +133,51 @@ class Batch:
 class Tokens:
     """Rows of ids: row i is ids[offsets[i] : offsets[i + 1]], or None where it is null.
 
-    ids: uint32. offsets: int64[n_rows + 1]. validity: bool[n_rows], or None where no row is null.
-    Rows are views, not copies.
+    ids: uint32, or the dtype asked for. offsets: int64[n_rows + 1]. validity: bool[n_rows], or None
+    where no row is null. spans: int64[len(ids), 2], start and end of each id in its row, where
+    they were asked for. Rows are views, not copies.
     """
 
-    ids: U32
+    ids: Ids
     offsets: I64
     validity: Bools | None = None
+    spans: I64 | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     @overload
-    def __getitem__(self, index: int) -> U32 | None: ...
+    def __getitem__(self, index: int) -> Ids | None: ...
     @overload
     def __getitem__(self, index: slice) -> Tokens: ...
-    def __getitem__(self, index: int | slice) -> U32 | Tokens | None:
+    def __getitem__(self, index: int | slice) -> Ids | Tokens | None:
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             if step != 1:
                 raise ValueError("rows are sliced with step 1 only")
             stop = max(start, stop)
             validity = None if self.validity is None else self.validity[start:stop]
-            return Tokens(self.ids, self.offsets[start : stop + 1], validity)
+            return Tokens(self.ids, self.offsets[start : stop + 1], validity, self.spans)
+        row = self._row(index)
+        return None if row is None else self.ids[row]
+
+    def _row(self, index: int) -> slice | None:
         i = range(len(self))[index]
         if self.validity is not None and not self.validity[i]:
             return None
-        return self.ids[self.offsets[i] : self.offsets[i + 1]]
+        return slice(int(self.offsets[i]), int(self.offsets[i + 1]))
 
-    def __iter__(self) -> Iterator[U32 | None]:
+    def row_spans(self, index: int) -> I64 | None:
+        """int64[n, 2]: the spans of a row's ids, None where it is null.
+
+        Raises ValueError if no offsets were asked for.
+        """
+        if self.spans is None:
+            raise ValueError("these Tokens hold no offsets: encode with offsets='byte' or 'char'")
+        row = self._row(index)
+        return None if row is None else self.spans[row]
+
+    def __iter__(self) -> Iterator[Ids | None]:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
@@ -165,31 +192,83 @@ class Tokens:
         """int64[n_rows]: ids per row, 0 where it is null."""
         return np.diff(self.offsets)
 
+    def cast(self, dtype: np.dtype[Any]) -> Tokens:
+        """The same rows, their ids of another integer type, which must hold them all."""
+        if self.ids.dtype == dtype:
+            return self
+        same_size = self.ids.dtype.itemsize == dtype.itemsize
+        ids = self.ids.view(dtype) if same_size else self.ids.astype(dtype)
+        return Tokens(ids, self.offsets, self.validity, self.spans)
+
+    def wrapped(self, before: Sequence[int], after: Sequence[int]) -> Tokens:
+        """The same rows with ids before and after each one that is not null; their spans are
+        (0, 0). offsets[0] must be 0; without ids, offsets alone are made. Copies."""
+        valid = np.ones(len(self), np.bool_) if self.validity is None else self.validity
+        n = len(before) + len(after)
+        offsets = self.offsets + cumulated(n * valid.astype(np.int64))
+        if self.n_ids != len(self.ids):
+            return Tokens(self.ids, offsets, self.validity)
+        first, last = offsets[:-1][valid], offsets[1:][valid]
+        ids = np.empty(int(offsets[-1]), self.ids.dtype)
+        own = np.ones(len(ids), np.bool_)
+        for at, number in enumerate(before):
+            own[first + at] = False
+            ids[first + at] = number
+        for at, number in enumerate(reversed(after), 1):
+            own[last - at] = False
+            ids[last - at] = number
+        ids[own] = self.ids
+        spans = None
+        if self.spans is not None:
+            spans = np.zeros((len(ids), 2), np.int64)
+            spans[own] = self.spans
+        return Tokens(ids, offsets, self.validity, spans)
+
     def to_list(self) -> list[list[int] | None]:
         """The rows as Python lists."""
         return [None if row is None else row.tolist() for row in self]
 
     def to_arrow(self, large: bool | None = None) -> pa.Array:
-        """A ListArray of uint32 over the same ids (LargeListArray if `large`, or if None and
-        needed)."""
-        first = int(self.offsets[0])
+        """A ListArray over the same ids (LargeListArray if `large`, or if None and needed): of
+        ids, or of structs of id, start and end where there are spans."""
+        first, last = int(self.offsets[0]), int(self.offsets[-1])
         if large is None:
             large = self.n_ids > INT32_MAX
         offsets = self.offsets - first if first else self.offsets
-        ids = self.ids[first : int(self.offsets[-1])]
-        kind = pa.large_list(pa.uint32()) if large else pa.list_(pa.uint32())
-        values = pa.Array.from_buffers(pa.uint32(), len(ids), [None, pa.py_buffer(ids)])
+        ids = self.ids[first:last]
+        kind = pa.from_numpy_dtype(ids.dtype)
+        values = pa.Array.from_buffers(kind, len(ids), [None, pa.py_buffer(ids)])
+        item = item_type(ids.dtype, self.spans is not None, large)
+        if self.spans is not None:
+            number = np.int64 if large else np.int32
+            ends = self.spans[first:last].T.astype(number)
+            parts = [values, *map(pa.array, ends)]
+            values = pa.StructArray.from_arrays(parts, fields=list(item))
         return pa.Array.from_buffers(
-            kind,
+            pa.large_list(item) if large else pa.list_(item),
             len(self),
             [bitmap(self.validity), pa.py_buffer(offsets if large else offsets.astype(np.int32))],
             children=[values],
         )
 
 
+def item_type(dtype: np.dtype[Any], spans: bool, large: bool) -> pa.DataType:
+    """The type of a list's items: ids of a dtype, or structs of id, start and end."""
+    kind = pa.from_numpy_dtype(dtype)
+    if not spans:
+        return kind
+    number = pa.int64() if large else pa.int32()
+    return pa.struct([("id", kind), ("start", number), ("end", number)])
+
+
+def bits(flags: Bools) -> U8:
+    """bool[n] as Arrow's bitmap."""
+    return np.packbits(flags, bitorder="little")
+
+
 def bitmap(validity: Bools | None) -> pa.Buffer | None:
     """Arrow's validity buffer of bool[n]."""
-    return None if validity is None else pa.py_buffer(np.packbits(validity, bitorder="little"))
+    return None if validity is None else pa.py_buffer(bits(validity))
 
 
 def as_bytes(text: object, row: int | None = None) -> bytes:
@@ -204,7 +283,8 @@ def as_bytes(text: object, row: int | None = None) -> bytes:
     raise InputError(f"{where}text is str or bytes, not {type(text).__name__}", row)
 
 
-def _cumulated(lengths: I64) -> I64:
+def cumulated(lengths: I64) -> I64:
+    """int64[n + 1]: the sum of all lengths before each."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets

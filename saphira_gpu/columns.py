@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from saphira_gpu._arrays import I64
-from saphira_gpu.batch import INT32_MAX, Batch, Tokens
+from saphira_gpu.batch import INT32_MAX, Batch, Tokens, item_type
 from saphira_gpu.errors import InputError
 
 # What encodes a batch: (batch, row of the column for each row of the batch, weights) → Tokens.
@@ -46,7 +46,7 @@ def read(column: Any) -> Column:
     A table, record batch or struct of one column is that column.
     Raises InputError, naming the type, for anything else.
     """
-    array = _imported(column)
+    array = imported(column)
     while pa.types.is_struct(array.type):
         if array.type.num_fields != 1:
             names = ", ".join(field.name for field in array.type)
@@ -61,7 +61,8 @@ def read(column: Any) -> Column:
     return Column(chunks, kind, isinstance(array, pa.ChunkedArray))
 
 
-def _imported(column: Any) -> pa.Array | pa.ChunkedArray:
+def imported(column: Any) -> pa.Array | pa.ChunkedArray:
+    """The array of an Arrow producer. Raises InputError, naming its type, if it is none."""
     if isinstance(column, pa.Array | pa.ChunkedArray):
         return column
     if isinstance(column, pa.Table):
@@ -181,9 +182,11 @@ def _first_row(rows: pa.Array, first: int) -> RowOf:
     return row_of
 
 
-def lists(column: Column, parts: list[Part]) -> pa.Array | pa.ChunkedArray:
-    """The column of lists of ids: chunked as the input was, 64-bit offsets where they are
-    needed."""
+def lists(
+    column: Column, parts: list[Part], dtype: np.dtype[Any], spans: bool
+) -> pa.Array | pa.ChunkedArray:
+    """The column of lists of ids (of structs, where there are spans): chunked as the input was,
+    64-bit offsets where they are needed."""
     large = column.large or any(_total(part) > INT32_MAX for part in parts)
     chunks = []
     for part in parts:
@@ -193,7 +196,8 @@ def lists(column: Column, parts: list[Part]) -> pa.Array | pa.ChunkedArray:
             chunks.append(part[0].to_arrow(large).take(part[1]))
     if not column.chunked:
         return chunks[0]
-    return pa.chunked_array(chunks, pa.large_list(pa.uint32()) if large else pa.list_(pa.uint32()))
+    item = item_type(dtype, spans, large)
+    return pa.chunked_array(chunks, pa.large_list(item) if large else pa.list_(item))
 
 
 def counts(column: Column, parts: list[Part]) -> pa.Array | pa.ChunkedArray:

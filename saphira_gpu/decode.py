@@ -2,50 +2,202 @@
 
 from __future__ import annotations
 
+import codecs
+from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from saphira_gpu import columns
 from saphira_gpu._arrays import Bools
+from saphira_gpu.batch import INT32_MAX, Batch, Tokens, bits
+from saphira_gpu.engines import cpu
 from saphira_gpu.errors import InputError
-from saphira_gpu.spec import Spec
+from saphira_gpu.vocabulary import Vocabulary
+
+_Integers = np.ndarray[Any, np.dtype[Any]]
 
 
 class Decoder:
     """The bytes of every id: of the vocabulary's, and of the added tokens' content."""
 
-    def __init__(self, spec: Spec) -> None:
-        size = max(len(spec.bpe.tokens), max((token.id for token in spec.added), default=-1) + 1)
-        self.table: list[bytes] = [token or b"" for token in spec.bpe.tokens]
-        self.table += [b""] * (size - len(self.table))
-        self.known: Bools = np.fromiter((token != b"" for token in self.table), np.bool_, size)
-        self.special: Bools = np.zeros(size, np.bool_)
-        for token in spec.added:
-            self.table[token.id] = token.content.encode()
-            self.known[token.id] = True
-            self.special[token.id] |= token.special
+    def __init__(self, vocabulary: Vocabulary, table: list[bytes] | None = None) -> None:
+        """table: what each id becomes, where that is not the vocabulary's bytes."""
+        self.table = vocabulary.raw if table is None else table
+        self.known = vocabulary.known
+        self.special = vocabulary.special
+
+    @cached_property
+    def _column(self) -> pa.Array:
+        """The table as a column."""
+        return pa.array(self.table, pa.large_binary())
 
     def decode(self, ids: Any, skip_special: bool) -> bytes:
         """The joined bytes. ids: integers in any one-dimensional sequence or array.
 
         Raises InputError, naming the position and the id, for an id that isn't known.
         """
-        numbers = _integers(ids)
-        if numbers.size:
-            bad = (numbers < 0) | (numbers >= len(self.table))
-            if not bad.any():
-                bad = ~self.known[numbers]
-            if bad.any():
-                at = int(np.argmax(bad))
-                raise InputError(
-                    f"position {at}: {int(numbers[at])} is not an id of this tokenizer"
-                )
-            if skip_special:
-                numbers = numbers[~self.special[numbers]]
+        numbers = self._kept(integers(ids), skip_special)
         return b"".join(map(self.table.__getitem__, numbers.tolist()))
 
+    def _kept(self, numbers: _Integers, skip_special: bool) -> _Integers:
+        """The numbers, all known, without special tokens where they are to be left out."""
+        at = self.unknown(numbers)
+        if at is not None:
+            raise InputError(f"position {at}: {int(numbers[at])} is not an id of this tokenizer")
+        return numbers[~self.special[numbers]] if skip_special else numbers
 
-def _integers(ids: Any) -> np.ndarray[Any, Any]:
+    def unknown(self, numbers: _Integers) -> int | None:
+        """The first position of a number that is no id, or None."""
+        if not numbers.size:
+            return None
+        bad: Bools = (numbers < 0) | (numbers >= len(self.table))
+        if not bad.any():
+            bad = ~self.known[numbers]
+        return int(np.argmax(bad)) if bad.any() else None
+
+    def decode_rows(
+        self, rows: Iterable[Any], errors: str, skip_special: bool
+    ) -> list[str | None]:
+        """The text of each row; None is a null row."""
+        if isinstance(rows, str | bytes):
+            raise InputError(f"decode_batch takes rows of ids, not {type(rows).__name__}")
+        texts: list[str | None] = []
+        for row, ids in enumerate(rows):
+            if hasattr(ids, "as_py"):  # an Arrow scalar
+                ids = ids.as_py()
+            try:
+                data = None if ids is None else self.decode(ids, skip_special)
+            except InputError as error:
+                raise InputError(f"row {row}, {error}", row) from None
+            texts.append(None if data is None else data.decode("utf-8", errors))
+        return texts
+
+    def decode_column(
+        self, column: Any, errors: str, skip_special: bool, binary: bool
+    ) -> pa.Array | pa.ChunkedArray:
+        """The text of a column of lists of ids; see `Tokenizer.decode_arrow`."""
+        codecs.lookup_error(errors)
+        array = columns.imported(column)
+        chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+        first = 0
+        done = []
+        for chunk in chunks:
+            tokens = _rows_of_ids(chunk, first)
+            done.append(self._decoded(tokens, skip_special, first))
+            first += len(chunk)
+        if not binary:
+            done = _texts(done, errors)
+        kind = done[0].type if done else pa.large_binary() if binary else pa.string()
+        return pa.chunked_array(done, kind) if isinstance(array, pa.ChunkedArray) else done[0]
+
+    def _decoded(self, tokens: Tokens, skip_special: bool, first_row: int) -> pa.Array:
+        """large_binary. first_row: the column's row of row 0."""
+        first, last = int(tokens.offsets[0]), int(tokens.offsets[-1])
+        ids, offsets = tokens.ids[first:last], tokens.offsets - first
+        at = self.unknown(ids)
+        if at is not None:
+            row = int(np.searchsorted(offsets, at, "right")) - 1
+            where = f"row {first_row + row}, position {at - int(offsets[row])}"
+            message = f"{where}: {int(ids[at])} is not an id of this tokenizer"
+            raise InputError(message, first_row + row)
+        if skip_special:
+            kept = ~self.special[ids]
+            offsets = np.concatenate(([0], np.cumsum(kept)))[offsets]
+            ids = ids[kept]
+        bytes_of_ids = self._column.take(pa.array(ids))
+        _, ends, data = bytes_of_ids.buffers()
+        ends = np.zeros(1, np.int64) if ends is None else np.frombuffer(ends, np.int64)
+        data = pa.py_buffer(b"") if data is None else data
+        text = np.frombuffer(data, np.uint8)
+        validity = None if tokens.validity is None else bits(tokens.validity)
+        return Batch(text, ends[offsets], validity).to_arrow(pa.large_binary())
+
+
+def _rows_of_ids(array: pa.Array, first_row: int) -> Tokens:
+    """The rows of a list array, which must be of integers and hold no null id.
+
+    Raises InputError naming the type, or the row (counted from first_row) and position of a null.
+    """
+    t = pa.types
+    kind = array.type
+    if t.is_fixed_size_list(kind):
+        array = array.cast(pa.list_(kind.value_type))
+    elif not (t.is_list(kind) or t.is_large_list(kind)):
+        raise InputError(f"a column of type {kind} holds no lists of ids")
+    offsets = array.offsets.to_numpy().astype(np.int64)
+    values = array.values
+    if t.is_struct(values.type) and values.type.get_field_index("id") >= 0:
+        values = values.field("id")
+    if not t.is_integer(values.type):
+        raise InputError(f"a column of type {kind} holds no lists of ids")
+    valid = None if array.null_count == 0 else array.is_valid().to_numpy(zero_copy_only=False)
+    counts = np.diff(offsets)
+    if valid is not None and counts[~valid].any():  # what null rows cover is nobody's
+        numbers = np.repeat(valid, counts)
+        values = values.slice(offsets[0], offsets[-1] - offsets[0]).filter(pa.array(numbers))
+        offsets = np.concatenate(([0], np.cumsum(counts * valid)))
+    own = values.slice(offsets[0], offsets[-1] - offsets[0])
+    if own.null_count:
+        at = int(offsets[0]) + own.is_null().to_numpy(zero_copy_only=False).argmax()
+        row = int(np.searchsorted(offsets, at, "right")) - 1
+        where = f"row {first_row + row}, position {at - int(offsets[row])}"
+        raise InputError(f"{where}: null is not an id of this tokenizer", first_row + row)
+    return Tokens(own.to_numpy(zero_copy_only=False), offsets - offsets[0], valid)
+
+
+def _texts(chunks: list[pa.Array], errors: str) -> list[pa.Array]:
+    """large_binary → string, or large_string where one of the chunks is too long for that."""
+    fixed = []
+    first = 0
+    for chunk in chunks:
+        batch = Batch.from_arrow(chunk)
+        n, marks = cpu.invalid_rows(batch)
+        if n:
+            new = {}
+            for row in np.flatnonzero(marks).tolist():
+                try:
+                    new[row] = batch.row(row).decode("utf-8", errors).encode()
+                except UnicodeDecodeError as error:
+                    where = f"row {first + row}: the text of these ids is not UTF-8"
+                    message = f"{where} at byte {error.start}: {error.reason}"
+                    raise InputError(message, first + row) from None
+            batch = batch.with_rows(new)
+        fixed.append(batch)
+        first += len(chunk)
+    large = any(batch.n_bytes > INT32_MAX for batch in fixed)
+    return [batch.to_arrow(pa.large_string() if large else pa.string()) for batch in fixed]
+
+
+class DecodeStream:
+    """Text of ids that come one by one or a few at a time. Bytes that may be the start of a
+    character are held back until the rest has come.
+
+    The pieces that `push` and `finish` return are, joined, what `decode` makes of all the ids.
+    """
+
+    def __init__(self, decoder: Decoder, errors: str, skip_special: bool) -> None:
+        self._decoder = decoder
+        self._skip_special = skip_special
+        self._utf8 = codecs.getincrementaldecoder("utf-8")(errors)
+
+    def push(self, ids: Any) -> str:
+        """The text that an id, or a sequence of them, adds. Raises InputError, naming the position
+        in `ids`, for what is no id; then nothing was added."""
+        if isinstance(ids, int | np.integer):
+            ids = [ids]
+        return self._utf8.decode(self._decoder.decode(ids, self._skip_special))
+
+    def finish(self) -> str:
+        """What was held back, and the stream is new again."""
+        text = self._utf8.decode(b"", final=True)
+        self._utf8.reset()
+        return text
+
+
+def integers(ids: Any) -> _Integers:
     """A one-dimensional integer array. Raises InputError for anything else."""
     if isinstance(ids, str | bytes):
         raise InputError(f"ids are integers, not {type(ids).__name__}")

@@ -6,27 +6,24 @@ import os
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast, overload
 
-import numpy as np
 import pyarrow as pa
 
 from saphira_gpu import columns, loaders
-from saphira_gpu._arrays import I64, U32
+from saphira_gpu._arrays import I64, Ids
+from saphira_gpu._options import Dtype, Invalid, Options, Unit, on_device, one_of, options
 from saphira_gpu.batch import Batch, Tokens, as_bytes
-from saphira_gpu.decode import Decoder
+from saphira_gpu.decode import Decoder, DecodeStream
 from saphira_gpu.engines import cpu
 from saphira_gpu.engines.cpu import DEFAULT_CACHE_BYTES, SPECIAL, Special
-from saphira_gpu.errors import DeviceError, InputError, TokenizerFileError, UnsupportedError
+from saphira_gpu.errors import InputError, TokenizerFileError, UnsupportedError
 from saphira_gpu.plan import build
 from saphira_gpu.report import Report
+from saphira_gpu.rows import Rows
 from saphira_gpu.spec import Spec
 from saphira_gpu.stages import Piece, Stages, pieces, stages
-
-Invalid = Literal["contract", "replace", "error", "null"]
-_INVALID = ("contract", "replace", "error", "null")
-_DEVICES = ("auto", "cpu", "cuda")
-_DTYPES = ("uint32",)
+from saphira_gpu.vocabulary import Vocabulary
 
 Text = str | bytes | bytearray | memoryview
 
@@ -42,6 +39,11 @@ class Tokenizer:
     invalid: what becomes of a row that isn't UTF-8. "contract": its bytes are encoded all the same.
         "replace": U+FFFD as Python's errors="replace". "error": InputError. "null": a null row.
     threads: native threads; None: SAPHIRA_THREADS, else the cores this process may use.
+    dtype: of the ids. "auto": the narrower of uint16 and uint32 that holds every id of this
+        tokenizer. InputError for one that doesn't.
+    offsets: where each id comes from in its row: start and end, half-open, in bytes of UTF-8
+        ("byte") or in characters ("char"), equal to Hugging Face's `offsets`. An id that cuts a
+        character has all of it.
     report: a Report to add counts to.
 
     Ids never depend on threads, instruction set or what was encoded before. A Tokenizer may be used
@@ -61,6 +63,7 @@ class Tokenizer:
             self._engine = cpu.Engine(build(spec), cache_bytes)
         except UnsupportedError as error:
             raise UnsupportedError(f"{spec.name or 'this Spec'}: {error}") from None
+        self._rows = Rows(self._engine, spec)
 
     @classmethod
     def load(
@@ -136,18 +139,65 @@ class Tokenizer:
         for added in self._spec.added:
             if added.content == token:
                 return added.id
-        number = self._known.get(token.encode("utf-8", "surrogatepass"))
+        number = self._vocabulary.ids.get(token.encode("utf-8", "surrogatepass"))
         if number is not None:
             return number
         raise TokenizerFileError(f"{self.name}: {token!r} is no token of this tokenizer")
 
     @cached_property
-    def _known(self) -> dict[bytes, int]:
-        """The id of every token of the vocabulary."""
-        return {token: number for number, token in enumerate(self._spec.bpe.tokens) if token}
+    def _vocabulary(self) -> Vocabulary:
+        return Vocabulary(self._spec)
+
+    def id_to_token(self, number: int) -> str | None:
+        """The string of an id as Hugging Face shows it: in the byte alphabet ("Ġworld"), an added
+        token's content as it is. None for a number that is no id."""
+        index = self._vocabulary.index(number)
+        return None if index is None else self._vocabulary.strings[index]
+
+    def id_to_bytes(self, number: int) -> bytes | None:
+        """The bytes that an id stands for in text (b" world"). None for a number that is no id."""
+        index = self._vocabulary.index(number)
+        return None if index is None else self._vocabulary.raw[index]
+
+    def token_to_id(self, token: str | bytes) -> int | None:
+        """The id of a token: a str is a string as of `id_to_token`, bytes are the bytes of a token.
+        None if there is none."""
+        return self._vocabulary.id(token)
+
+    def vocab(self, added: bool = True) -> dict[str, int]:
+        """The id of every token by its string. added: with the added tokens."""
+        found = self._vocabulary.ids_of_strings
+        if added:
+            return dict(found)
+        own = self._spec.bpe.tokens
+        return {token: i for token, i in found.items() if i < len(own) and own[i]}
 
     # ---- encode ----
 
+    @overload
+    def encode(
+        self,
+        text: Text,
+        *,
+        special: Special = ...,
+        invalid: Invalid = ...,
+        threads: int | None = ...,
+        dtype: Dtype = ...,
+        offsets: None = ...,
+        report: Report | None = ...,
+    ) -> Ids: ...
+    @overload
+    def encode(
+        self,
+        text: Text,
+        *,
+        special: Special = ...,
+        invalid: Invalid = ...,
+        threads: int | None = ...,
+        dtype: Dtype = ...,
+        offsets: Unit,
+        report: Report | None = ...,
+    ) -> tuple[Ids, I64]: ...
     def encode(
         self,
         text: Text,
@@ -155,11 +205,19 @@ class Tokenizer:
         special: Special = "plain",
         invalid: Invalid = "contract",
         threads: int | None = 1,
+        dtype: Dtype = "uint32",
+        offsets: Unit | None = None,
         report: Report | None = None,
-    ) -> U32:
-        """uint32 ids of one text. invalid="null" is for batches and raises ValueError here."""
-        options = _Options(special, invalid, threads, report, single=True)
-        return self._run(Batch.from_text(text), options).ids
+    ) -> Ids | tuple[Ids, I64]:
+        """Ids of one text; with `offsets`, the ids and int64[n, 2], start and end of each.
+
+        invalid="null" is for batches and raises ValueError here.
+        """
+        options = self._options(
+            special, invalid, threads, report, dtype=dtype, offsets=offsets, single=True
+        )
+        done = self._rows.run(Batch.from_text(text), options)
+        return done.ids if done.spans is None else (done.ids, done.spans)
 
     def encode_batch(
         self,
@@ -168,13 +226,16 @@ class Tokenizer:
         special: Special = "plain",
         invalid: Invalid = "contract",
         threads: int | None = None,
+        dtype: Dtype = "uint32",
+        offsets: Unit | None = None,
         report: Report | None = None,
     ) -> Tokens:
-        """Ids of many texts; None is a null row."""
+        """Ids of many texts, and their spans with `offsets`; None is a null row."""
         if isinstance(texts, str | bytes | bytearray | memoryview):
             raise InputError(f"encode_batch takes a list of texts, not {type(texts).__name__}")
+        options = self._options(special, invalid, threads, report, dtype=dtype, offsets=offsets)
         batch = Batch.from_texts(cast("Iterable[str | bytes | None]", texts))
-        return self._run(batch, _Options(special, invalid, threads, report))
+        return self._rows.run(batch, options)
 
     def encode_arrow(
         self,
@@ -183,16 +244,20 @@ class Tokenizer:
         threads: int | None = None,
         special: Special = "plain",
         invalid: Invalid = "contract",
-        dtype: str = "uint32",
+        dtype: Dtype = "uint32",
+        offsets: bool | Unit = False,
         report: Report | None = None,
     ) -> pa.ListArray | pa.LargeListArray | pa.ChunkedArray:
-        """Ids of an Arrow column, as a column of lists of uint32.
+        """Ids of an Arrow column, as a column of lists.
 
         column: string, binary (any layout), a dictionary of those, or null: an Array, a
         ChunkedArray, or
             any object with `__arrow_c_array__` or `__arrow_c_stream__`. A table or struct of one
             column is that column. A null row gives a null list.
-        device: "auto" or "cpu". dtype: "uint32".
+        device: "auto" or "cpu".
+        offsets: True (the same as "char") or "byte": the lists hold struct<id, start, end>, with
+            the ids in one array underneath, as without; start and end are int32, or int64 in a
+            LargeListArray.
 
         An Array gives a ListArray (LargeListArray for large_* columns, or beyond 2^31 - 1 ids); a
         ChunkedArray or stream gives a ChunkedArray of the same chunks. Text is read where it lies,
@@ -201,11 +266,11 @@ class Tokenizer:
         Raises InputError for a column of another type, and where `special` or `invalid` says so,
         naming the row.
         """
-        _on(device)
-        _one_of("dtype", dtype, _DTYPES)
-        options = _Options(special, invalid, threads, report)
+        on_device(device)
+        options = self._options(special, invalid, threads, report, dtype=dtype, offsets=offsets)
         found = columns.read(column)
-        return columns.lists(found, self._run_column(found, options))
+        parts = self._rows.run_column(found, options)
+        return columns.lists(found, parts, options.dtype, options.offsets is not None)
 
     def count_arrow(
         self,
@@ -217,10 +282,10 @@ class Tokenizer:
         report: Report | None = None,
     ) -> pa.Int64Array | pa.ChunkedArray:
         """How many ids each row has: int64, null for a null row, chunked as the column is."""
-        _on(device)
-        options = _Options(special, invalid, threads, report, ids=False)
+        on_device(device)
+        options = self._options(special, invalid, threads, report, count=True)
         found = columns.read(column)
-        return columns.counts(found, self._run_column(found, options))
+        return columns.counts(found, self._rows.run_column(found, options))
 
     def count(
         self,
@@ -232,8 +297,11 @@ class Tokenizer:
         report: Report | None = None,
     ) -> int:
         """How many ids `encode` gives for a text."""
-        options = _Options(special, invalid, threads, report, single=True, ids=False)
-        return self._run(Batch.from_text(text), options).n_ids
+        options = self._options(special, invalid, threads, report, single=True, count=True)
+        return self._rows.run(Batch.from_text(text), options).n_ids
+
+    def _options(self, *args: Any, **more: Any) -> Options:
+        return options(self.vocab_size, *args, **more)
 
     # ---- look inside ----
 
@@ -244,11 +312,11 @@ class Tokenizer:
     def stages(self, text: Text, *, special: Special = "plain") -> Stages:
         """What each stage made of a text."""
         special = self._looked_at(text, special)
-        return stages(self._engine, self._spec, self._known, as_bytes(text), special)
+        return stages(self._engine, self._spec, self._vocabulary.ids, as_bytes(text), special)
 
     def _looked_at(self, text: Text, special: Special) -> Special:
         """`special`, after raising what "error" raises."""
-        _one_of("special", special, tuple(SPECIAL))
+        one_of("special", special, tuple(SPECIAL))
         if special == "error":
             self.count(text, special=special)
         return special
@@ -257,7 +325,7 @@ class Tokenizer:
 
     @cached_property
     def _decoder(self) -> Decoder:
-        return Decoder(self._spec)
+        return Decoder(self._vocabulary)
 
     def decode_bytes(self, ids: Any, *, skip_special: bool = False) -> bytes:
         """The bytes of some ids; those of all the ids of a text are the text's.
@@ -271,152 +339,40 @@ class Tokenizer:
         """The text of some ids. errors: as in bytes.decode, for ids that cut a character."""
         return self.decode_bytes(ids, skip_special=skip_special).decode("utf-8", errors)
 
-    # ---- the way from rows to ids ----
+    def decode_batch(
+        self, rows: Iterable[Any], errors: str = "replace", skip_special: bool = False
+    ) -> list[str | None]:
+        """The text of each row of ids; None is a null row. rows: as `decode` takes them, or Tokens.
 
-    def _run_column(self, column: columns.Column, options: _Options) -> list[columns.Part]:
-        def run(batch: Batch, row_of: columns.RowOf, weights: I64 | None) -> Tokens:
-            return self._run(batch, options, row_of, weights)
+        Raises InputError, naming the row and the position, for an id this tokenizer hasn't, and
+        UnicodeDecodeError under errors="strict".
+        """
+        return self._decoder.decode_rows(rows, errors, skip_special)
 
-        parts = columns.encode(column, run)
-        if options.report is not None:
-            missing = sum(part[1].null_count for part in parts if not isinstance(part, Tokens))
-            options.report.add(Report(rows=missing, nulls=missing))
-        return parts
-
-    def _run(
+    def decode_arrow(
         self,
-        batch: Batch,
-        options: _Options,
-        row_of: columns.RowOf = int,
-        weights: I64 | None = None,
-    ) -> Tokens:
-        """Rows → Tokens under the options. row_of: for messages. weights: how often a row
-        counts."""
-        given = batch
-        invalid = None
-        if options.invalid != "contract" or options.report is not None:
-            n, marks = cpu.invalid_rows(batch)
-            invalid = np.flatnonzero(marks) if n else None
-        if invalid is not None:
-            batch = _apply(options.invalid, batch, invalid, row_of)
-        wanted = options.report is not None and len(self._spec.added) > 0
-        try:
-            done = self._engine.encode(
-                batch, options.special, options.threads, ids=options.ids, hits=wanted
-            )
-        except cpu.Hit as hit:
-            row, name = row_of(hit.row), self._spec.added[hit.added].content
-            raise InputError(
-                f"row {row}: the text holds the added token {name!r} at byte {hit.byte}", row
-            ) from None
-        ids = np.zeros(0, np.uint32) if done.ids is None else done.ids
-        tokens = Tokens(ids, done.offsets, batch.valid)
-        if options.report is not None:
-            n_invalid = np.zeros(batch.n_rows, np.int64)
-            if invalid is not None:
-                n_invalid[invalid] = 1
-            self._report(options, given, batch, tokens, done, n_invalid, weights)
-        return tokens
+        column: Any,
+        errors: str = "replace",
+        skip_special: bool = False,
+        binary: bool = False,
+    ) -> pa.Array | pa.ChunkedArray:
+        """The text of a column of lists of ids, of any integer type, chunked as the column is.
 
-    def _report(
-        self,
-        options: _Options,
-        given: Batch,
-        batch: Batch,
-        tokens: Tokens,
-        done: cpu.Encoded,
-        invalid: I64,
-        weights: I64 | None,
-    ) -> None:
-        once: I64 = np.ones(given.n_rows, np.int64) if weights is None else weights
-        null = np.zeros(given.n_rows, np.int64) if given.valid is None else ~given.valid * 1
-        lengths = np.diff(batch.offsets).astype(np.int64)
-        if tokens.validity is not None:
-            lengths = lengths * tokens.validity
-        hits = done.hits
-        if weights is not None and hits.any():
-            hits = sum(
-                (
-                    self._engine.encode(row, options.special, 1, ids=False, hits=True).hits * times
-                    for row, times in _rows(batch, weights)
-                ),
-                np.zeros_like(hits),
-            )
-        named = zip(self._spec.added, hits.tolist(), strict=True)
-        report = Report(
-            rows=int(once.sum()),
-            nulls=int((null * once).sum()),
-            bytes=int((lengths * once).sum()),
-            tokens=int((tokens.counts * once).sum()),
-            added={token.content: n for token, n in named if n},
-            invalid_rows=int((invalid * once).sum()),
-        )
-        assert options.report is not None
-        options.report.add(report)
+        column: list, large_list or fixed_size_list of integers, or of structs of which one field is
+            `id`: an Array, a ChunkedArray, or any object with `__arrow_c_array__` or
+            `__arrow_c_stream__`. A null row gives a null text.
+        binary: False: string (large_string from 2 GiB of text on), where `errors` says what becomes
+            of bytes that are no UTF-8. True: large_binary, the bytes as they are.
 
+        Raises InputError for a column of another type and, naming row and position, for an id
+        this tokenizer hasn't, a null one among them; InputError under errors="strict" for a row
+        that isn't UTF-8.
+        """
+        return self._decoder.decode_column(column, errors, skip_special, binary)
 
-class _Options:
-    """The checked options of one call."""
-
-    def __init__(
-        self,
-        special: str,
-        invalid: str,
-        threads: int | None,
-        report: Report | None,
-        *,
-        single: bool = False,
-        ids: bool = True,
-    ) -> None:
-        self.special = _one_of("special", special, tuple(SPECIAL))
-        self.invalid = _one_of("invalid", invalid, _INVALID[:-1] if single else _INVALID)
-        self.threads = cpu.thread_count(threads)
-        if report is not None and not isinstance(report, Report):
-            raise ValueError(f"report={report!r} is not a saphira_gpu.Report")
-        self.report = report
-        self.ids = ids
-
-
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name}={value!r} is none of {', '.join(allowed)}")
-    return value
-
-
-def _on(device: str) -> None:
-    if _one_of("device", device, _DEVICES) == "cuda":
-        raise DeviceError(
-            "device='cuda': the CUDA path is not in this version; use 'auto' or 'cpu'"
-        )
-
-
-def _apply(policy: str, batch: Batch, invalid: I64, row_of: columns.RowOf) -> Batch:
-    """The batch after a policy for its invalid rows."""
-    if policy == "error":
-        row = int(invalid[0])
-        try:
-            batch.row(row).decode()
-        except UnicodeDecodeError as error:
-            at = f"row {row_of(row)}: not UTF-8 at byte {error.start}: {error.reason}"
-            raise InputError(at, row_of(row)) from None
-    if policy == "replace":
-        rows = [int(row) for row in invalid]
-        return batch.with_rows(
-            {row: batch.row(row).decode("utf-8", "replace").encode() for row in rows}
-        )
-    if policy == "null":
-        null = np.zeros(batch.n_rows, np.bool_)
-        null[invalid] = True
-        return batch.with_nulls(null)
-    return batch
-
-
-def _rows(batch: Batch, weights: I64) -> Iterable[tuple[Batch, int]]:
-    """Each valid row as a batch of its own, with its weight."""
-    valid = batch.valid
-    for i, times in enumerate(weights.tolist()):
-        if valid is None or valid[i]:
-            yield Batch(batch.data, batch.offsets[i : i + 2]), times
+    def decode_stream(self, errors: str = "replace", skip_special: bool = False) -> DecodeStream:
+        """Text of ids that come one by one: see `DecodeStream`."""
+        return DecodeStream(self._decoder, errors, skip_special)
 
 
 def _restored(source: loaders.Source | Spec, cache_bytes: int) -> Tokenizer:

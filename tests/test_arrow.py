@@ -586,7 +586,8 @@ def test_lists_beyond_2_31_ids_have_wide_offsets() -> None:
 
     column = Column([], pa.string(), True)
     small = Tokens(np.zeros(3, np.uint32), np.array([0, 1, 3], np.int64))
-    assert lists(column, [small]).type == pa.list_(pa.uint32())
+    uint32 = np.dtype(np.uint32)
+    assert lists(column, [small], uint32, False).type == pa.list_(pa.uint32())
 
     class Many(Tokens):
         @property
@@ -594,7 +595,7 @@ def test_lists_beyond_2_31_ids_have_wide_offsets() -> None:
             return 2**31
 
     many = Many(small.ids, small.offsets)
-    assert lists(column, [small, many]).type == pa.large_list(pa.uint32())
-    assert lists(column, [(many, pa.array([0, 1]))]).type == pa.list_(pa.uint32())
+    assert lists(column, [small, many], uint32, False).type == pa.large_list(pa.uint32())
+    assert lists(column, [(many, pa.array([0, 1]))], uint32, False).type == pa.list_(pa.uint32())
     wide = Tokens(small.ids, np.array([0, 1, 3], np.int64)).to_arrow(large=True)
     assert wide.to_pylist() == [[0], [0, 0]]
