@@ -142,15 +142,15 @@ int64_t sa_program_bound(const sa_program *program, int64_t n);
 typedef struct sa_marks sa_marks;
 
 /* First pass: counts[i] = pieces of row i; a null row has none. counts and *marks go to sa_pretokenize with
- * the same program and rows, *marks then to sa_marks_free. SA_ERR_ARGUMENT: offsets descend, or a row of 1 GiB or more meets
+ * the same rows, *marks then to sa_marks_free. SA_ERR_ARGUMENT: offsets descend, or a row of 1 GiB or more meets
  * a stage that makes new text. The status of `match` where it is not 0. */
 int32_t sa_pretokenize_count(const sa_program *program, const sa_rows *rows, int64_t *counts, sa_marks **marks);
 void sa_marks_free(sa_marks *marks);
 
 /* Second pass: pieces of all rows in order, as bytes of their row: the bytes that a piece of new text comes
  * from. starts, ends: as many as the counts add up to. */
-int32_t sa_pretokenize(const sa_program *program, const sa_rows *rows, const int64_t *counts,
-                       const sa_marks *marks, int64_t *starts, int64_t *ends);
+int32_t sa_pretokenize(const sa_rows *rows, const int64_t *counts, const sa_marks *marks, int64_t *starts,
+                       int64_t *ends);
 
 /* One text: the text that the stages made of it (`made`: sa_program_bound(n) bytes), and for each piece
  * its start and end in it, then in the text given (spans: four numbers each; as many as counted). */

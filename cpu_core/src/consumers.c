@@ -259,26 +259,58 @@ static int64_t positions(const sa_draft *w, const uint64_t *words, int is_end, u
   return n;
 }
 
-/* Keeps what the second pass needs of a chunk: the bitmaps, or the positions of n pieces. */
+/* Sets the bits of the places in the given text that bits of the new one come from. Returns 0 where two
+ * pieces have one place, which a bitmap can't tell. room: as for positions. */
+static int project(const sa_draft *w, const uint64_t *words, int is_end, uint32_t *room, uint64_t *out) {
+  const struct sa_backend *backend = sa_backend_active();
+  const uint32_t *source = is_end ? w->to : w->from;
+  int64_t last = -1, k = 0;
+  uint64_t word = 0;
+  memset(out, 0, 8 * (size_t)(w->given[w->n_rows] / 64 + 1));
+  for (int64_t first = 0; first < w->n_words; first += BLOCK_WORDS) {
+    const int64_t count = w->n_words - first < BLOCK_WORDS ? w->n_words - first : BLOCK_WORDS;
+    const int64_t found = backend->extract(words + first, (size_t)count, 0, room);
+    for (int64_t i = 0; i < found; i++) {
+      const int64_t place = source[64 * first - is_end + room[i]];
+      if (place <= last) return 0;
+      last = place;
+      if (place / 64 != k) {
+        out[k] = word;
+        k = place / 64;
+        word = 0;
+      }
+      word |= (uint64_t)1 << (place % 64);
+    }
+  }
+  out[k] = word;
+  return 1;
+}
+
+/* Keeps what the second pass needs of a chunk of n pieces. */
 static int32_t keep_marks(sa_marks *m, sa_draft *w, int64_t n) {
-  const int64_t size = w->from ? n : w->n_words, need = m->n + 2 * size;
+  const int64_t given = w->given[w->n_rows] / 64 + 1, most = w->from && n > given ? n : given;
   uint32_t *room = w->from ? sa_draft_room(w, SA_ROOM_POSITIONS, POSITIONS_BYTES) : NULL;
+  uint64_t *to;
+  int bits = 1;
   if (w->from && !room) return SA_ERR_NOMEM;
-  if (need > m->capacity) {
-    const int64_t capacity = need + need / 2 + 1024;
+  if (m->n + 1 + 2 * most > m->capacity) {
+    const int64_t capacity = (m->n + 2 * most) * 3 / 2 + 1024;
     uint64_t *words = realloc(m->words, (size_t)capacity * 8);
     if (!words) return SA_ERR_NOMEM;
     m->words = words;
     m->capacity = capacity;
   }
-  if (w->from) {
-    positions(w, w->starts, 0, room, (int64_t *)(m->words + m->n));
-    positions(w, w->planes[0], 1, room, (int64_t *)(m->words + m->n + size));
-  } else {
-    memcpy(m->words + m->n, w->starts, (size_t)size * 8);
-    memcpy(m->words + m->n + size, w->planes[0], (size_t)size * 8);
+  to = m->words + m->n + 1;
+  if (!w->from) {
+    memcpy(to, w->starts, (size_t)given * 8);
+    memcpy(to + given, w->planes[0], (size_t)given * 8);
+  } else if (!project(w, w->starts, 0, room, to) || !project(w, w->planes[0], 1, room, to + given)) {
+    bits = 0;
+    positions(w, w->starts, 0, room, (int64_t *)to);
+    positions(w, w->planes[0], 1, room, (int64_t *)(to + n));
   }
-  m->n = need;
+  to[-1] = (uint64_t)bits;
+  m->n += 1 + 2 * (bits ? given : n);
   return SA_OK;
 }
 
@@ -317,8 +349,8 @@ void sa_marks_free(sa_marks *marks) {
   free(marks);
 }
 
-int32_t sa_pretokenize(const sa_program *program, const sa_rows *rows, const int64_t *counts,
-                       const sa_marks *marks, int64_t *starts, int64_t *ends) {
+int32_t sa_pretokenize(const sa_rows *rows, const int64_t *counts, const sa_marks *marks, int64_t *starts,
+                       int64_t *ends) {
   sa_draft w = {.n = 0};
   const uint64_t *words = marks->words;
   uint32_t *room = sa_draft_room(&w, SA_ROOM_POSITIONS, POSITIONS_BYTES);
@@ -328,14 +360,14 @@ int32_t sa_pretokenize(const sa_program *program, const sa_rows *rows, const int
     int64_t n = sum(counts + row, end - row);
     status = load_chunk(&w, rows, row, end);
     if (status != SA_OK) break;
-    if (program->rewrites && w.n > 0) {
-      memcpy(starts, words, (size_t)n * 8);
-      memcpy(ends, words + n, (size_t)n * 8);
-      words += 2 * n;
-    } else {
+    if (*words++) {
       positions(&w, words, 0, room, starts);
       positions(&w, words + w.n_words, 1, room, ends);
       words += 2 * w.n_words;
+    } else {
+      memcpy(starts, words, (size_t)n * 8);
+      memcpy(ends, words + n, (size_t)n * 8);
+      words += 2 * n;
     }
     starts += n;
     ends += n;

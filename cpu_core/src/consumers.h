@@ -46,8 +46,8 @@ typedef struct sa_memory {
   size_t size;
 } sa_memory;
 
-/* Piece starts and ends of chunk after chunk: two bitmaps of n / 64 + 1 words; or, where the text is new,
- * their positions in the given rows. */
+/* Piece starts and ends of chunk after chunk: 1 and two bitmaps of n / 64 + 1 words; or 0 and the positions,
+ * where pieces of new text come from the same place. */
 struct sa_marks {
   uint64_t *words;
   int64_t n, capacity;

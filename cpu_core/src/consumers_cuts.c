@@ -143,19 +143,19 @@ static void find_long(sa_draft *w, const uint8_t *literal, int64_t length) {
   }
 }
 
+static int is_digit(uint8_t byte) { return byte >= '0' && byte <= '9'; }
+
 static void find_digits3(sa_draft *w) {
-  int run = 0;
+  const uint8_t *text = w->text;
   clear_matches(w);
-  for (int64_t i = 0; i < w->n; i++) {
-    if (w->text[i] < '0' || w->text[i] > '9') {
-      run = 0;
-      continue;
-    }
-    if (w->cuts[i / 64] >> (i % 64) & 1) run = 0;
-    if (++run == 3) {
+  for (int64_t i = 2; i < w->n;) {
+    if (!is_digit(text[i])) i += 3;
+    else if (!is_digit(text[i - 1])) i += 2;
+    else if (!is_digit(text[i - 2]) || is_cut(w, i - 1, i + 1)) i += 1;
+    else {
       set_bit(w->starts, i - 2);
       set_bits(w->planes[0], i - 2, i + 1);
-      run = 0;
+      i += 3;
     }
   }
 }

@@ -78,33 +78,54 @@ static void copy_replaced(const sa_draft *w, made *m, int64_t at, int64_t end, c
   }
 }
 
-/* Copies a piece in the byte alphabet, where all symbols are below U+0800. Writes up to two bytes (and their
- * sources) more than it keeps. */
-static void copy_symbols(const sa_draft *w, made *m, int64_t at, int64_t end, const uint16_t *symbols) {
+/* The symbols of the byte alphabet in UTF-8: one byte or two. */
+typedef struct symbols {
+  uint8_t bytes[256][2], size[256];
+} symbols;
+
+static void symbols_init(symbols *s) {
+  const uint16_t *codes = sa_table("sa_bytemap_symbol", NULL);
+  for (int i = 0; i < 256; i++) {
+    const uint16_t code = codes[i];
+    s->size[i] = code < 0x80 ? 1 : 2;
+    s->bytes[i][0] = (uint8_t)(code < 0x80 ? code : 0xC0 | code >> 6);
+    s->bytes[i][1] = (uint8_t)(0x80 | (code & 63));
+  }
+}
+
+/* Writes two bytes and the sources of two; returns how many of them count. */
+static inline int64_t put_symbol(made *m, int64_t n, const symbols *s, uint8_t byte, uint32_t from, uint32_t to) {
+  const uint32_t two_from[2] = {from, from}, two_to[2] = {to, to};
+  memcpy(m->text + n, s->bytes[byte], 2);
+  memcpy(m->from + n, two_from, 8);
+  memcpy(m->to + n, two_to, 8);
+  return s->size[byte];
+}
+
+/* Copies a piece in the byte alphabet. */
+static void copy_symbols(const sa_draft *w, made *m, int64_t at, int64_t end, const symbols *s) {
   const uint8_t *text = w->text;
-  uint8_t *restrict into = m->text;
-  uint32_t *restrict from = m->from, *restrict to = m->to;
-  int64_t n = m->n;
+  made out = *m;
+  int64_t n = out.n;
   while (at < end) {
-    uint32_t first, last;
-    int64_t length = char_at(w, at, end, &first, &last);
-    for (; length; length--, at++) {
-      const uint32_t symbol = symbols[text[at]], two = symbol >= 0x80;
-      into[n] = (uint8_t)(two ? 0xC0 | symbol >> 6 : symbol);
-      into[n + 1] = (uint8_t)(0x80 | (symbol & 63));
-      from[n] = from[n + 1] = first;
-      to[n] = to[n + 1] = last;
-      n += 1 + two;
+    uint32_t from, to;
+    for (; at < end && text[at] < 0x80; at++) {
+      from = w->from ? w->from[at] : (uint32_t)at;
+      to = w->from ? w->to[at] : (uint32_t)at + 1;
+      n += put_symbol(&out, n, s, text[at], from, to);
     }
+    if (at == end) break;
+    for (int64_t length = char_at(w, at, end, &from, &to); length; length--, at++)
+      n += put_symbol(&out, n, s, text[at], from, to);
   }
   m->n = n;
 }
 
 static void rewrite_piece(const sa_draft *w, made *m, const sa_stage *stage, int at_row_start, int64_t at,
-                          int64_t end, const uint16_t *symbols) {
+                          int64_t end, const symbols *s) {
   const uint8_t *p = w->text + at;
   if (stage->kind == SA_STAGE_BYTEMAP) {
-    copy_symbols(w, m, at, end, symbols);
+    copy_symbols(w, m, at, end, s);
     return;
   }
   const int replace = stage->kind == SA_STAGE_REPLACE;
@@ -139,7 +160,7 @@ static int next_piece(const sa_draft *w, int64_t *at, int64_t *end) {
 
 int32_t sa_step_rewrite(sa_draft *w, const sa_step *step) {
   const sa_stage *stage = &step->stage;
-  const uint16_t *symbols = sa_table("sa_bytemap_symbol", NULL);
+  symbols table;
   const int64_t grows = stage->kind == SA_STAGE_BYTEMAP ? 2
                         : stage->kind == SA_STAGE_PREFIX ? 1 + stage->n_bytes
                                                          : 2 * stage->n_bytes;
@@ -154,12 +175,13 @@ int32_t sa_step_rewrite(sa_draft *w, const sa_step *step) {
   /* where pieces start, until the bitmaps are written anew */
   uint32_t *first = sa_draft_room(w, SA_ROOM_PIECES, 4 * (w->n + 1));
   if (!m.text || !m.from || !m.to || !first) return SA_ERR_NOMEM;
+  symbols_init(&table);
   while (next_piece(w, &at, &end)) {
     uint32_t from, to;
     while (w->rows[row + 1] <= at) w->rows[++row] = m.n;
     char_at(w, at, end, &from, &to);
     first[pieces++] = (uint32_t)m.n;
-    rewrite_piece(w, &m, stage, from == w->given[row], at, end, symbols);
+    rewrite_piece(w, &m, stage, from == w->given[row], at, end, &table);
     at = end;
   }
   while (row < w->n_rows) w->rows[++row] = m.n;

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -71,15 +73,53 @@ class Spans:
         )
 
 
+def stages_struct(steps: tuple[Step, ...]) -> tuple[Any, list[Any]]:
+    """An `sa_stage[]`, and what must stay alive while it is used; the `regex.Matcher`s among that,
+    for as long as what the core made of it."""
+    alive: list[Any] = []
+    stages = ffi.new("sa_stage[]", max(len(steps), 1))
+    for stage, step in zip(stages, steps, strict=False):
+        _fill(stage, step, alive)
+    return stages, alive
+
+
+def _fill(stage: Any, step: Step, alive: list[Any]) -> None:
+    data = b""
+    match step:
+        case Classes(row, cuts):
+            stage.kind, data = lib.SA_STAGE_CLASSES, schemes.classes(row, dict(cuts))
+        case Literal(text, cut):
+            stage.kind, stage.cuts, data = lib.SA_STAGE_LITERAL, cut, text.encode()
+        case Digits3(cut):
+            stage.kind, stage.cuts = lib.SA_STAGE_DIGITS3, cut
+        case Regex(pattern, cut):
+            matcher = regex.Matcher(pattern)
+            alive.append(matcher)
+            stage.kind, stage.cuts, stage.match = lib.SA_STAGE_MATCH, cut, matcher.callback
+        case Scheme(name):
+            stage.kind, stage.number = lib.SA_STAGE_SCHEME, cpu.scheme_number(name)
+        case Scripts():
+            stage.kind = lib.SA_STAGE_SCRIPTS
+        case Length(number):
+            stage.kind, stage.number = lib.SA_STAGE_LENGTH, number
+        case Prefix(text):
+            stage.kind, data = lib.SA_STAGE_PREFIX, text.encode()
+        case Replace(text, prefix):
+            stage.kind, stage.number = lib.SA_STAGE_REPLACE, _PREFIX[prefix]
+            data = text.encode()
+        case Bytemap():
+            stage.kind = lib.SA_STAGE_BYTEMAP
+    if data:
+        alive.append(ffi.from_buffer("uint8_t[]", data))
+        stage.bytes, stage.n_bytes = alive[-1], len(data)
+
+
 class Program:
     """A compiled list of steps. May be used from several threads."""
 
     def __init__(self, steps: tuple[Step, ...]) -> None:
-        self._matchers: list[regex.Matcher] = []
-        self._alive: list[Any] = []
-        stages = ffi.new("sa_stage[]", max(len(steps), 1))
-        for stage, step in zip(stages, steps, strict=False):
-            self._fill(stage, step)
+        stages, self._alive = stages_struct(steps)
+        self._matchers = [kept for kept in self._alive if isinstance(kept, regex.Matcher)]
         program = lib.sa_program_new(stages, len(steps))
         if program == ffi.NULL:
             raise MemoryError("the core ran out of memory")
@@ -90,70 +130,41 @@ class Program:
         """Whether a step can't read rows that are not UTF-8."""
         return bool(self._matchers)
 
-    def _fill(self, stage: Any, step: Step) -> None:
-        data = b""
-        match step:
-            case Classes(row, cuts):
-                stage.kind, data = lib.SA_STAGE_CLASSES, schemes.classes(row, dict(cuts))
-            case Literal(text, cut):
-                stage.kind, stage.cuts, data = lib.SA_STAGE_LITERAL, cut, text.encode()
-            case Digits3(cut):
-                stage.kind, stage.cuts = lib.SA_STAGE_DIGITS3, cut
-            case Regex(pattern, cut):
-                matcher = regex.Matcher(pattern)
-                self._matchers.append(matcher)
-                stage.kind, stage.cuts, stage.match = lib.SA_STAGE_MATCH, cut, matcher.callback
-            case Scheme(name):
-                stage.kind, stage.number = lib.SA_STAGE_SCHEME, cpu.scheme_number(name)
-            case Scripts():
-                stage.kind = lib.SA_STAGE_SCRIPTS
-            case Length(number):
-                stage.kind, stage.number = lib.SA_STAGE_LENGTH, number
-            case Prefix(text):
-                stage.kind, data = lib.SA_STAGE_PREFIX, text.encode()
-            case Replace(text, prefix):
-                stage.kind, stage.number = lib.SA_STAGE_REPLACE, _PREFIX[prefix]
-                data = text.encode()
-            case Bytemap():
-                stage.kind = lib.SA_STAGE_BYTEMAP
-        if data:
-            self._alive.append(ffi.from_buffer("uint8_t[]", data))
-            stage.bytes, stage.n_bytes = self._alive[-1], len(data)
-
     def spans(self, batch: Batch, threads: int) -> Spans:
-        """The pieces of every row. Counts them first, so that each thread writes into its place."""
+        """The pieces of every row. A first pass finds and counts them, a second one writes them, each
+        thread into its place."""
         cpu.isa()
         counts = np.zeros(batch.n_rows, np.int64)
         parts = _parts(batch, 1 if self._matchers else threads)
-        run = _Runner(len(parts))
 
-        def count(part: tuple[int, int]) -> None:
-            first, stop = part
-            rows = cpu.Rows(_rows(batch, first, stop))
-            self._check(
-                lib.sa_pretokenize_count(self._program, rows.struct, _pointer(counts[first:stop]))
-            )
+        def count(part: tuple[int, int]) -> Any:
+            return self._count(cpu.Rows(_rows(batch, *part)), counts[slice(*part)])
 
-        run(count, parts)
+        marks = _run(count, [(part,) for part in parts])
         offsets = np.zeros(batch.n_rows + 1, np.int64)
         np.cumsum(counts, out=offsets[1:])
         total = int(offsets[-1])
         room = [cpu.room(2 * total) for _ in range(2)]
         starts, ends = (output.ids.view(np.int64) for output in room)
 
-        def fill(part: tuple[int, int]) -> None:
-            first, stop = part
-            rows = cpu.Rows(_rows(batch, first, stop))
-            here = slice(int(offsets[first]), int(offsets[stop]))
-            self._check(
-                lib.sa_pretokenize(
-                    self._program, rows.struct, _pointer(starts[here]), _pointer(ends[here])
-                )
-            )
+        def fill(part: tuple[int, int], found: Any) -> None:
+            rows = cpu.Rows(_rows(batch, *part))
+            here = slice(int(offsets[part[0]]), int(offsets[part[1]]))
+            places = [_pointer(array) for array in (starts[here], ends[here])]
+            per_row = _pointer(counts[slice(*part)])
+            self._check(lib.sa_pretokenize(rows.struct, per_row, found, *places))
 
-        run(fill, parts)
+        _run(fill, list(zip(parts, marks, strict=True)))
         done = [output.finish(2 * total).view(np.int64) for output in room]
         return Spans(done[0], done[1], offsets, batch.valid)
+
+    def _count(self, rows: cpu.Rows, counts: I64) -> Any:
+        """The first pass: fills counts; the marks for the second one."""
+        marks = ffi.new("sa_marks **")
+        self._check(
+            lib.sa_pretokenize_count(self._program, rows.struct, _pointer(counts), marks)
+        )
+        return ffi.gc(marks[0], lib.sa_marks_free)
 
     def pieces(self, text: bytes) -> tuple[bytes, list[list[int]]]:
         """The text that the steps made of one, and for each piece its start and end in it, then in
@@ -162,7 +173,7 @@ class Program:
         counts = np.zeros(1, np.int64)
         cpu.isa()
         rows = cpu.Rows(batch)
-        self._check(lib.sa_pretokenize_count(self._program, rows.struct, _pointer(counts)))
+        self._count(rows, counts)
         bound = lib.sa_program_bound(self._program, len(text))
         made = np.empty(bound, np.uint8)
         spans = np.zeros((int(counts[0]), 4), np.int64)
@@ -188,22 +199,15 @@ class Program:
         if status == lib.SA_ERR_NOMEM:
             raise MemoryError("the core ran out of memory")
         if status != lib.SA_OK:
-            raise InputError("a row is too long for a pretokenizer that changes the text (4 GiB)")
+            raise InputError("a row is too long for a pretokenizer that changes the text (1 GiB)")
 
 
-class _Runner:
-    """Runs a function over parts, each in a thread of its own if there are several."""
-
-    def __init__(self, n: int) -> None:
-        self._n = n
-
-    def __call__(self, function: Any, parts: list[tuple[int, int]]) -> None:
-        if self._n == 1:
-            function(parts[0])
-            return
-        with ThreadPoolExecutor(self._n) as pool:
-            for done in [pool.submit(function, part) for part in parts]:
-                done.result()
+def _run(function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> list[Any]:
+    """The results of a function, each call in a thread of its own if there are several."""
+    if len(calls) == 1:
+        return [function(*calls[0])]
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return [done.result() for done in [pool.submit(function, *call) for call in calls]]
 
 
 def _parts(batch: Batch, threads: int) -> list[tuple[int, int]]:
@@ -212,7 +216,7 @@ def _parts(batch: Batch, threads: int) -> list[tuple[int, int]]:
     first = int(batch.offsets[0])
     marks = [first + batch.n_bytes * i // n for i in range(1, n)]
     edges = [0, *np.searchsorted(batch.offsets[:-1], marks).tolist(), batch.n_rows]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
 def _rows(batch: Batch, first: int, stop: int) -> Batch:
