@@ -69,6 +69,7 @@ int main(int argc, char **argv) {
   putchar('\n');
   run("classify", st_classify);
   run("pretok", st_pretok);
+  run("normalize", st_normalize);
   printf("%-12s %12lld checks %6lld failures\n", "all", (long long)checks, (long long)failures);
   return failures != 0;
 }

@@ -66,5 +66,6 @@ void st_split(int k, const st_char *chars, int64_t n_chars, uint8_t *starts);
 
 void st_classify(void);
 void st_pretok(void);
+void st_normalize(void);
 
 #endif
