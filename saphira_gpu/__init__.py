@@ -9,6 +9,7 @@ from saphira_gpu.errors import (
     TokenizerFileError,
     UnsupportedError,
 )
+from saphira_gpu.pretokenizer import PreTokenizer, classify
 from saphira_gpu.report import Report
 from saphira_gpu.tokenizer import Tokenizer, encode_arrow
 
@@ -18,6 +19,7 @@ __all__ = [
     "BuildError",
     "DeviceError",
     "InputError",
+    "PreTokenizer",
     "Report",
     "SaphiraError",
     "Tokenizer",
@@ -25,5 +27,6 @@ __all__ = [
     "Tokens",
     "UnsupportedError",
     "__version__",
+    "classify",
     "encode_arrow",
 ]

@@ -1,4 +1,4 @@
-"""PreTokenizer: HF's pre_tokenizer configurations, compiled; and classify, the tags they work on."""
+"""PreTokenizer: HF's pre_tokenizer configurations, compiled; classify: the tags they work on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from saphira_gpu.engines import cpu
 from saphira_gpu.errors import InputError
 from saphira_gpu.pretok import config as configs
 from saphira_gpu.pretok import schemes
-from saphira_gpu.pretok.program import SPAN, Program, Spans
+from saphira_gpu.pretok.program import SPAN, Program
 from saphira_gpu.pretok.steps import Regex, spans_only
 
 Engine = Literal["hf", "tiktoken"]
@@ -29,9 +29,10 @@ Text = str | bytes | bytearray | memoryview
 class PreTokenizer:
     """A pretokenizer: text → pieces. Make one with `PreTokenizer.from_config`.
 
-    Pieces never depend on threads or instruction set. A PreTokenizer may be used from several threads
-    and pickles as its configuration. Bytes that are not UTF-8 count as characters of their own, one a
-    byte (or are refused, by a pattern that runs through a regex library).
+    Pieces never depend on threads or instruction set. A PreTokenizer may be used from several
+    threads and pickles as its configuration. Bytes that are not UTF-8 are characters by the rules at
+    `reference.classify` (patterns that run through a regex library refuse them), and every piece is
+    a text of its own to the steps that come after.
     """
 
     def __init__(self, config: Mapping[str, Any] | str | bytes, engine: str = "hf") -> None:
@@ -48,7 +49,7 @@ class PreTokenizer:
     def from_config(
         cls, config: Mapping[str, Any] | str | bytes, engine: Engine = "hf"
     ) -> PreTokenizer:
-        """A pretokenizer from HF's JSON (the `pre_tokenizer` of a tokenizer.json), as a dict or text.
+        """A pretokenizer from the `pre_tokenizer` of a tokenizer.json, as a dict or as JSON text.
 
         engine: whose regular expressions the patterns of Split are: HF's or tiktoken's.
 
@@ -74,8 +75,9 @@ class PreTokenizer:
     ) -> list[tuple[str, tuple[int, int]]]:
         """The pieces of a text, each with the span (start, end) of the text that it comes from.
 
-        A piece is text as the last step left it: with ▁ for spaces, in the byte alphabet (and U+FFFD
-        for bytes that are not UTF-8). offsets: "char" counts characters, "byte" the bytes of UTF-8.
+        A piece is text as the last step left it: with ▁ for spaces, in the byte alphabet (and
+        U+FFFD for bytes that are not UTF-8). offsets: "char" counts characters, "byte" the bytes of
+        UTF-8.
         Raises InputError for a text that is not UTF-8 where a regex library needs it.
         """
         if offsets not in ("char", "byte"):
@@ -96,11 +98,11 @@ class PreTokenizer:
     ) -> pa.ListArray | pa.LargeListArray | pa.ChunkedArray:
         """The pieces of every row of an Arrow column: list<struct<start: int64, end: int64>>.
 
-        column: as for `Tokenizer.encode_arrow`; what comes back is chunked as it is, with a null list
-        for a null row. Spans are bytes of the row, half-open. threads: native threads; None:
+        column: as for `Tokenizer.encode_arrow`; what comes back is chunked as it is, with a null
+        list for a null row. Spans are bytes of the row, half-open. threads: native threads; None:
         SAPHIRA_THREADS, else the cores this process may use.
-        Raises InputError for a column of another type, and, naming the row, for one that is not UTF-8
-        where a regex library needs it.
+        Raises InputError for a column of another type, and, naming the row, for one that is not
+        UTF-8 where a regex library needs it.
         """
         n_threads = cpu.thread_count(threads)
         found = columns.read(column)
@@ -117,10 +119,10 @@ class PreTokenizer:
 def classify(column_or_bytes: Any, alphabet: Alphabet = "superatoms") -> tuple[Any, Any]:
     """The tags of a text or an Arrow column, and where characters start.
 
-    A text (bytes or str) gives uint8[n] tags, one a byte, 0xFF on the bytes of a character behind its
-    first, and bool[n] starts. A column gives list<uint8> tags and list<bool> starts, shaped as for
-    `PreTokenizer.pre_tokenize_arrow`. alphabet: what the tags are: "superatoms" (0..31), "atoms"
-    (0..11) or "scripts" (0..135, 0 = none); `tables/generated/schemes.json` names them in order.
+    A text (bytes or str) gives uint8[n] tags, one a byte, 0xFF on the bytes of a character behind
+    its first, and bool[n] starts. A column gives list<uint8> tags and list<bool> starts, shaped as
+    for `PreTokenizer.pre_tokenize_arrow`. alphabet: what the tags are: "superatoms" (0..31),
+    "atoms" (0..11) or "scripts" (0..135, 0 = none); `tables/generated/schemes.json` names them in order.
     Raises InputError for a column that is not text.
     """
     if alphabet not in ("superatoms", "atoms", "scripts"):
@@ -204,8 +206,8 @@ def _atoms(tags: U8) -> U8:
 
 
 def _lists(column: columns.Column, parts: list[Any], kind: pa.DataType) -> Any:
-    """A column of lists, chunked as the input was. parts: of each chunk, something with `n` values and
-    `to_arrow(large)`; or (of a dictionary) that of its values, and which row has which."""
+    """A column of lists, chunked as the input was. parts: of each chunk, something with `n` values
+    and `to_arrow(large)`; or (of a dictionary) that of its values, and which row has which."""
     large = column.large or any(_total(part) > INT32_MAX for part in parts)
     chunks = []
     for part in parts:

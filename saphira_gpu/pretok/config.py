@@ -43,8 +43,8 @@ _NEW_TEXTS = 8
 def parse(config: Mapping[str, Any] | str | bytes, engine: str) -> tuple[Node, tuple[Step, ...]]:
     """The configuration as plain JSON, and its steps in order.
 
-    config: the `pre_tokenizer` of a tokenizer.json, as a dict or as JSON text. engine: whose regular
-    expressions the patterns are, "hf" or "tiktoken".
+    config: the `pre_tokenizer` of a tokenizer.json, as a dict or as JSON text. engine: whose
+    regular expressions the patterns are, "hf" or "tiktoken".
     Raises TokenizerFileError for a configuration that is malformed, UnsupportedError for a pattern
     that can't be honoured; both name the key.
     """

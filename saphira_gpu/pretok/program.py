@@ -43,7 +43,7 @@ _THREAD_BYTES = 1 << 18
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
-    """Pieces of rows, as bytes of their row: those of row i are number offsets[i] to offsets[i + 1].
+    """Pieces of rows, as bytes of their row; row i has those from offsets[i] to offsets[i + 1].
 
     starts, ends: int64. offsets: int64[n_rows + 1]. validity: bool[n_rows], or None.
     """
@@ -131,8 +131,8 @@ class Program:
         return bool(self._matchers)
 
     def spans(self, batch: Batch, threads: int) -> Spans:
-        """The pieces of every row. A first pass finds and counts them, a second one writes them, each
-        thread into its place."""
+        """The pieces of every row. A first pass finds and counts them, a second one writes them,
+        each thread into its place."""
         cpu.isa()
         counts = np.zeros(batch.n_rows, np.int64)
         parts = _parts(batch, 1 if self._matchers else threads)
@@ -161,9 +161,7 @@ class Program:
     def _count(self, rows: cpu.Rows, counts: I64) -> Any:
         """The first pass: fills counts; the marks for the second one."""
         marks = ffi.new("sa_marks **")
-        self._check(
-            lib.sa_pretokenize_count(self._program, rows.struct, _pointer(counts), marks)
-        )
+        self._check(lib.sa_pretokenize_count(self._program, rows.struct, _pointer(counts), marks))
         return ffi.gc(marks[0], lib.sa_marks_free)
 
     def pieces(self, text: bytes) -> tuple[bytes, list[list[int]]]:

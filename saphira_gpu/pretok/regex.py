@@ -1,7 +1,9 @@
-"""Split patterns without a compiled scheme: Oniguruma, the library that HF uses, finds their matches.
+"""Split patterns without a compiled scheme: Oniguruma, the library that HF uses, finds their
+matches.
 
 It is an extra, `pip install saphira-gpu[regex]` (onigurumacffi; no wheel for Linux on aarch64). It
-reads UTF-8 only, so rows that are not are refused; and it backtracks, so time is the pattern's affair.
+reads UTF-8 only, so rows that are not are refused; and it backtracks, so time is the pattern's
+affair.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from saphira_gpu.engines.cpu import ffi, lib
 from saphira_gpu.errors import InputError, UnsupportedError
 from saphira_gpu.loaders._document import Document
 
-# Texts that show up most patterns that can match nothing: every kind of character, alone and next to
-# the others. Patterns that get past them are found out by the first such match.
+# Texts that show up most patterns that can match nothing: every kind of character, alone and next
+# to the others. Patterns that get past them are found out by the first such match.
 _PROBES = ("", "a", "A1 b2\n", "'s x-y_z  \t\r\n..", "é中あ\u0301٣²€\u200d!", "aa bb 11 22 ")
 
 
@@ -81,8 +83,8 @@ def _compiled(pattern: str) -> Pattern:
 
 
 class Matcher:
-    """A pattern as the core calls it (`sa_match`). An exception in a call is kept in `error`, since it
-    can't pass through C."""
+    """A pattern as the core calls it (`sa_match`). An exception in a call is kept in `error`, since
+    it can't pass through C."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = _compiled(pattern)

@@ -10,8 +10,8 @@ from saphira_gpu._resources import resource
 
 ENGINES = ("hf", "tiktoken")
 
-# Rules whose pattern matches every character, so that no text lies between matches: then Isolated and
-# Removed + invert, under which every match is a piece, give the same pieces.
+# Rules whose pattern matches every character, so that no text lies between matches: then Isolated
+# and Removed + invert, under which every match is a piece, give the same pieces.
 _NO_GAPS = {"gpt2", "cl100k", "o200k"}
 
 # Spellings of the contractions that match the same texts: the first letters differ, so the order of
