@@ -32,6 +32,7 @@ class Options:
     count: bool
     dtype: np.dtype[Any]
     offsets: Unit | None
+    template: bool
 
 
 def options(
@@ -40,6 +41,7 @@ def options(
     invalid: str,
     threads: int | None,
     report: Report | None,
+    template: bool,
     *,
     dtype: str = "uint32",
     offsets: object = None,
@@ -52,6 +54,8 @@ def options(
     """
     if report is not None and not isinstance(report, Report):
         raise ValueError(f"report={report!r} is not a saphira_gpu.Report")
+    if not isinstance(template, bool):
+        raise ValueError(f"template={template!r} is neither True nor False")
     return Options(
         special=one_of("special", special, tuple(cpu.SPECIAL)),
         invalid=one_of("invalid", invalid, _INVALID[:-1] if single else _INVALID),
@@ -60,6 +64,7 @@ def options(
         count=count,
         dtype=id_dtype(dtype, n_ids),
         offsets=_unit(offsets),
+        template=template,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from saphira_gpu import columns
+from saphira_gpu import columns, spec
 from saphira_gpu._arrays import Bools
 from saphira_gpu.batch import INT32_MAX, Batch, Tokens, bits
 from saphira_gpu.engines import cpu
@@ -23,11 +23,23 @@ _Integers = np.ndarray[Any, np.dtype[Any]]
 class Decoder:
     """The bytes of every id: of the vocabulary's, and of the added tokens' content."""
 
-    def __init__(self, vocabulary: Vocabulary, table: list[bytes] | None = None) -> None:
-        """table: what each id becomes, where that is not the vocabulary's bytes."""
-        self.table = vocabulary.raw if table is None else table
+    def __init__(self, vocabulary: Vocabulary, rule: spec.Decoder) -> None:
         self.known = vocabulary.known
         self.special = vocabulary.special
+        self._n = len(vocabulary.raw)
+        self.table = self._with_ends(vocabulary, rule.word_end)
+        # Whether a token is something else at the end of a row: then the second half of the table
+        # is what it is there.
+        self.last_differs = len(vocabulary.ends) > 0 and rule.word_end != rule.last_word_end
+        if self.last_differs:
+            self.table += self._with_ends(vocabulary, rule.last_word_end)
+
+    @staticmethod
+    def _with_ends(vocabulary: Vocabulary, word_end: str) -> list[bytes]:
+        table = list(vocabulary.raw)
+        for number in vocabulary.ends.tolist():
+            table[number] += word_end.encode()
+        return table
 
     @cached_property
     def _column(self) -> pa.Array:
@@ -39,10 +51,16 @@ class Decoder:
 
         Raises InputError, naming the position and the id, for an id that isn't known.
         """
-        numbers = self._kept(integers(ids), skip_special)
-        return b"".join(map(self.table.__getitem__, numbers.tolist()))
+        return self.join(self.kept(integers(ids), skip_special), True)
 
-    def _kept(self, numbers: _Integers, skip_special: bool) -> _Integers:
+    def join(self, numbers: _Integers, to_the_end: bool) -> bytes:
+        """The joined bytes of numbers that are ids. to_the_end: no more ids come behind them."""
+        found = numbers.tolist()
+        if self.last_differs and found and to_the_end:
+            found[-1] += self._n
+        return b"".join(map(self.table.__getitem__, found))
+
+    def kept(self, numbers: _Integers, skip_special: bool) -> _Integers:
         """The numbers, all known, without special tokens where they are to be left out."""
         at = self.unknown(numbers)
         if at is not None:
@@ -53,14 +71,12 @@ class Decoder:
         """The first position of a number that is no id, or None."""
         if not numbers.size:
             return None
-        bad: Bools = (numbers < 0) | (numbers >= len(self.table))
+        bad: Bools = (numbers < 0) | (numbers >= self._n)
         if not bad.any():
             bad = ~self.known[numbers]
         return int(np.argmax(bad)) if bad.any() else None
 
-    def decode_rows(
-        self, rows: Iterable[Any], errors: str, skip_special: bool
-    ) -> list[str | None]:
+    def decode_rows(self, rows: Iterable[Any], errors: str, skip_special: bool) -> list[str | None]:
         """The text of each row; None is a null row."""
         if isinstance(rows, str | bytes):
             raise InputError(f"decode_batch takes rows of ids, not {type(rows).__name__}")
@@ -96,7 +112,8 @@ class Decoder:
     def _decoded(self, tokens: Tokens, skip_special: bool, first_row: int) -> pa.Array:
         """large_binary. first_row: the column's row of row 0."""
         first, last = int(tokens.offsets[0]), int(tokens.offsets[-1])
-        ids, offsets = tokens.ids[first:last], tokens.offsets - first
+        ids: _Integers = tokens.ids[first:last]
+        offsets = tokens.offsets - first
         at = self.unknown(ids)
         if at is not None:
             row = int(np.searchsorted(offsets, at, "right")) - 1
@@ -107,6 +124,9 @@ class Decoder:
             kept = ~self.special[ids]
             offsets = np.concatenate(([0], np.cumsum(kept)))[offsets]
             ids = ids[kept]
+        if self.last_differs:
+            ids = ids.astype(np.int64)
+            ids[offsets[1:][np.diff(offsets) > 0] - 1] += self._n
         bytes_of_ids = self._column.take(pa.array(ids))
         _, ends, data = bytes_of_ids.buffers()
         ends = np.zeros(1, np.int64) if ends is None else np.frombuffer(ends, np.int64)
@@ -181,6 +201,8 @@ class DecodeStream:
     def __init__(self, decoder: Decoder, errors: str, skip_special: bool) -> None:
         self._decoder = decoder
         self._skip_special = skip_special
+        # The last id, where what it becomes depends on whether another one follows.
+        self._held: _Integers = np.zeros(0, np.int64)
         self._utf8 = codecs.getincrementaldecoder("utf-8")(errors)
 
     def push(self, ids: Any) -> str:
@@ -188,12 +210,18 @@ class DecodeStream:
         in `ids`, for what is no id; then nothing was added."""
         if isinstance(ids, int | np.integer):
             ids = [ids]
-        return self._utf8.decode(self._decoder.decode(ids, self._skip_special))
+        numbers = self._decoder.kept(integers(ids), self._skip_special)
+        if self._decoder.last_differs:
+            numbers = np.concatenate((self._held, numbers))
+            self._held = numbers[-1:]
+            numbers = numbers[:-1]
+        return self._utf8.decode(self._decoder.join(numbers, False))
 
     def finish(self) -> str:
         """What was held back, and the stream is new again."""
-        text = self._utf8.decode(b"", final=True)
+        text = self._utf8.decode(self._decoder.join(self._held, True), final=True)
         self._utf8.reset()
+        self._held = self._held[:0]
         return text
 
 

@@ -16,19 +16,21 @@ from saphira_gpu.errors import InputError
 from saphira_gpu.offsets import Offsets
 from saphira_gpu.report import Report
 from saphira_gpu.spec import Spec
+from saphira_gpu.vocabulary import Vocabulary
 
 
 class Rows:
     """Encodes batches and columns with one tokenizer."""
 
-    def __init__(self, engine: cpu.Engine, spec: Spec) -> None:
+    def __init__(self, engine: cpu.Engine, spec: Spec, vocabulary: Vocabulary) -> None:
         self.engine = engine
         self.spec = spec
+        self.vocabulary = vocabulary
 
     @cached_property
     def offsets(self) -> Offsets:
         """What finds the span of each id."""
-        return Offsets(self.engine, self.spec)
+        return Offsets(self.engine, self.spec, self.vocabulary)
 
     def run_column(self, column: columns.Column, options: Options) -> list[columns.Part]:
         """The rows of ids of every chunk of a column."""
@@ -73,6 +75,9 @@ class Rows:
         if options.offsets is not None:
             spans = self.offsets.find(batch, tokens, options.special, options.offsets)
             tokens = Tokens(tokens.ids, tokens.offsets, tokens.validity, spans)
+        post = self.spec.post
+        if options.template and (post.prefix or post.suffix):
+            tokens = tokens.wrapped(post.prefix, post.suffix)
         tokens = tokens.cast(options.dtype)
         if options.report is not None:
             n_invalid = np.zeros(batch.n_rows, np.int64)

@@ -44,6 +44,9 @@ class Tokenizer:
     offsets: where each id comes from in its row: start and end, half-open, in bytes of UTF-8
         ("byte") or in characters ("char"), equal to Hugging Face's `offsets`. An id that cuts a
         character has all of it.
+    template: put the ids around a text that the tokenizer's own post-processor puts there (Hugging
+        Face's add_special_tokens); a tokenizer that has none leaves the text as it is. Their
+        offsets are (0, 0).
     report: a Report to add counts to.
 
     Ids never depend on threads, instruction set or what was encoded before. A Tokenizer may be used
@@ -63,7 +66,8 @@ class Tokenizer:
             self._engine = cpu.Engine(build(spec), cache_bytes)
         except UnsupportedError as error:
             raise UnsupportedError(f"{spec.name or 'this Spec'}: {error}") from None
-        self._rows = Rows(self._engine, spec)
+        self._vocabulary = Vocabulary(spec)
+        self._rows = Rows(self._engine, spec, self._vocabulary)
 
     @classmethod
     def load(
@@ -144,10 +148,6 @@ class Tokenizer:
             return number
         raise TokenizerFileError(f"{self.name}: {token!r} is no token of this tokenizer")
 
-    @cached_property
-    def _vocabulary(self) -> Vocabulary:
-        return Vocabulary(self._spec)
-
     def id_to_token(self, number: int) -> str | None:
         """The string of an id as Hugging Face shows it: in the byte alphabet ("Ġworld"), an added
         token's content as it is. None for a number that is no id."""
@@ -184,6 +184,7 @@ class Tokenizer:
         threads: int | None = ...,
         dtype: Dtype = ...,
         offsets: None = ...,
+        template: bool = ...,
         report: Report | None = ...,
     ) -> Ids: ...
     @overload
@@ -196,6 +197,7 @@ class Tokenizer:
         threads: int | None = ...,
         dtype: Dtype = ...,
         offsets: Unit,
+        template: bool = ...,
         report: Report | None = ...,
     ) -> tuple[Ids, I64]: ...
     def encode(
@@ -207,6 +209,7 @@ class Tokenizer:
         threads: int | None = 1,
         dtype: Dtype = "uint32",
         offsets: Unit | None = None,
+        template: bool = False,
         report: Report | None = None,
     ) -> Ids | tuple[Ids, I64]:
         """Ids of one text; with `offsets`, the ids and int64[n, 2], start and end of each.
@@ -214,7 +217,7 @@ class Tokenizer:
         invalid="null" is for batches and raises ValueError here.
         """
         options = self._options(
-            special, invalid, threads, report, dtype=dtype, offsets=offsets, single=True
+            special, invalid, threads, report, template, dtype=dtype, offsets=offsets, single=True
         )
         done = self._rows.run(Batch.from_text(text), options)
         return done.ids if done.spans is None else (done.ids, done.spans)
@@ -228,12 +231,15 @@ class Tokenizer:
         threads: int | None = None,
         dtype: Dtype = "uint32",
         offsets: Unit | None = None,
+        template: bool = False,
         report: Report | None = None,
     ) -> Tokens:
         """Ids of many texts, and their spans with `offsets`; None is a null row."""
         if isinstance(texts, str | bytes | bytearray | memoryview):
             raise InputError(f"encode_batch takes a list of texts, not {type(texts).__name__}")
-        options = self._options(special, invalid, threads, report, dtype=dtype, offsets=offsets)
+        options = self._options(
+            special, invalid, threads, report, template, dtype=dtype, offsets=offsets
+        )
         batch = Batch.from_texts(cast("Iterable[str | bytes | None]", texts))
         return self._rows.run(batch, options)
 
@@ -246,6 +252,7 @@ class Tokenizer:
         invalid: Invalid = "contract",
         dtype: Dtype = "uint32",
         offsets: bool | Unit = False,
+        template: bool = False,
         report: Report | None = None,
     ) -> pa.ListArray | pa.LargeListArray | pa.ChunkedArray:
         """Ids of an Arrow column, as a column of lists.
@@ -267,7 +274,9 @@ class Tokenizer:
         naming the row.
         """
         on_device(device)
-        options = self._options(special, invalid, threads, report, dtype=dtype, offsets=offsets)
+        options = self._options(
+            special, invalid, threads, report, template, dtype=dtype, offsets=offsets
+        )
         found = columns.read(column)
         parts = self._rows.run_column(found, options)
         return columns.lists(found, parts, options.dtype, options.offsets is not None)
@@ -279,11 +288,12 @@ class Tokenizer:
         threads: int | None = None,
         special: Special = "plain",
         invalid: Invalid = "contract",
+        template: bool = False,
         report: Report | None = None,
     ) -> pa.Int64Array | pa.ChunkedArray:
         """How many ids each row has: int64, null for a null row, chunked as the column is."""
         on_device(device)
-        options = self._options(special, invalid, threads, report, count=True)
+        options = self._options(special, invalid, threads, report, template, count=True)
         found = columns.read(column)
         return columns.counts(found, self._rows.run_column(found, options))
 
@@ -294,10 +304,13 @@ class Tokenizer:
         special: Special = "plain",
         invalid: Invalid = "contract",
         threads: int | None = 1,
+        template: bool = False,
         report: Report | None = None,
     ) -> int:
         """How many ids `encode` gives for a text."""
-        options = self._options(special, invalid, threads, report, single=True, count=True)
+        options = self._options(
+            special, invalid, threads, report, template, single=True, count=True
+        )
         return self._rows.run(Batch.from_text(text), options).n_ids
 
     def _options(self, *args: Any, **more: Any) -> Options:
@@ -325,7 +338,7 @@ class Tokenizer:
 
     @cached_property
     def _decoder(self) -> Decoder:
-        return Decoder(self._vocabulary)
+        return Decoder(self._vocabulary, self._spec.decoder)
 
     def decode_bytes(self, ids: Any, *, skip_special: bool = False) -> bytes:
         """The bytes of some ids; those of all the ids of a text are the text's.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from saphira_gpu._arrays import Bools
+from saphira_gpu._arrays import I64, Bools
 from saphira_gpu.loaders import _bytelevel
 from saphira_gpu.spec import Spec
 
@@ -24,6 +24,7 @@ class Vocabulary:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         size = max(len(spec.bpe.tokens), max((token.id for token in spec.added), default=-1) + 1)
+        self.ends: I64 = np.flatnonzero(spec.bpe.ends)
         self.raw: list[bytes] = [token or b"" for token in spec.bpe.tokens]
         self.raw += [b""] * (size - len(self.raw))
         self.special: Bools = np.zeros(size, np.bool_)
@@ -39,7 +40,7 @@ class Vocabulary:
         strings: list[str | None] = [
             _bytelevel.to_text(token) if token else None for token in self.raw
         ]
-        for number in np.flatnonzero(bpe.ends).tolist():
+        for number in self.ends.tolist():
             strings[number] = (strings[number] or "") + bpe.end_of_word_suffix
         for added in self._spec.added:
             strings[added.id] = added.content
