@@ -35,16 +35,4 @@ SA_HD int sa_popcount64(u64 x) {
 #endif
 }
 
-/* Bit 63-i of the result is bit i of x. */
-SA_HD u64 sa_reverse64(u64 x) {
-#if defined(__CUDA_ARCH__)
-  return __brevll(x);
-#else
-  x = ((x >> 1) & 0x5555555555555555ull) | ((x & 0x5555555555555555ull) << 1);
-  x = ((x >> 2) & 0x3333333333333333ull) | ((x & 0x3333333333333333ull) << 2);
-  x = ((x >> 4) & 0x0F0F0F0F0F0F0F0Full) | ((x & 0x0F0F0F0F0F0F0F0Full) << 4);
-  return __builtin_bswap64(x);
-#endif
-}
-
 #endif
