@@ -204,8 +204,8 @@ void sa_normalizer_free(sa_normalizer *normalizer);
 /* 1: normalizing this segment gives the same bytes. 0: it may not. Allocates nothing. */
 int32_t sa_normalizer_quick(const sa_normalizer *normalizer, const uint8_t *text, int64_t n);
 
-/* Normalizes one segment; out and alignment (may be NULL) are overwritten, text is not. Forms and lower
- * case act on each maximal run of valid UTF-8; invalid bytes pass through. SA_OK or SA_ERR_NOMEM. */
+/* Normalizes one segment; out and alignment (may be NULL) are overwritten, and text lies in neither. Forms
+ * and lower case act on each maximal run of valid UTF-8; invalid bytes pass through. SA_OK or SA_ERR_NOMEM. */
 int32_t sa_normalizer_run(const sa_normalizer *normalizer, const uint8_t *text, int64_t n, sa_buffer *out,
                           sa_alignment *alignment);
 
@@ -244,9 +244,15 @@ void sa_model_free(sa_model *model);
 /* 1: a normalizer, a prefix or a stage of the program may make text longer than it was. */
 int32_t sa_model_rewrites(const sa_model *model);
 
+/* Which added tokens are searched for: those matched in the text as it is, those matched in normalized text, or,
+ * where these are the same text, the ones first and then the others in what lies between. */
+#define SA_PASS_RAW 1
+#define SA_PASS_NORMALIZED 2
+#define SA_PASS_BOTH 3
+
 /* Added tokens in one text, leftmost-longest, by the rules of `special`. spans: (start, end, index of the
  * added token) triples, capacity in triples. Returns the number found, which may exceed capacity. */
-int64_t sa_special_find(const sa_model *model, int32_t special, const uint8_t *text, int64_t n,
+int64_t sa_special_find(const sa_model *model, int32_t pass, int32_t special, const uint8_t *text, int64_t n,
                         int64_t *spans, int64_t capacity);
 
 /* Exact BPE of one piece, no cache. ids: n of them at most. steps (may be NULL): merge steps done.

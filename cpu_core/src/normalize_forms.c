@@ -12,7 +12,7 @@
 #define FEW 64              /* characters that a cluster may have before its items go to the heap */
 #define INSERTION 16        /* longer runs of marks are sorted by counting */
 
-#define FIRST_MARK_LEAD 0xCC  /* lead byte of U+0300; below it NFC changes nothing */
+#define FIRST_MARK_LEAD 0xCC  /* lead byte of U+0300; the generator sees to it that below NFC changes nothing */
 
 #define L_BASE 0x1100u
 #define V_BASE 0x1161u
@@ -271,7 +271,8 @@ int32_t sa_form_run(int form, const sa_source *source, sa_target *target) {
     uint32_t point;
     if (f.flags & SA_NORM_INNER && at > done) from -= sa_char_before(text, done, at, &point);
     at += f.width;
-    for (int width; at < n && (width = sa_char_at(text, at, n, &point)) && flags_of(point) & SA_NORM_INNER;) at += width;
+    for (int width; at < n && (width = sa_char_at(text, at, n, &point)) != 0; at += width)
+      if (!(flags_of(point) & SA_NORM_INNER)) break;
     ok = sa_target_copy(target, source, done, from) && run_cluster(form, &c, source, from, at, target);
     done = at;
   }

@@ -79,7 +79,7 @@ static void check(const sa_normalizer *z, int kept, const uint8_t *text, int64_t
   for (int64_t i = 0; i < spans.n; i++)
     inside &= spans.spans[2 * i] >= 0 && spans.spans[2 * i] < spans.spans[2 * i + 1] && spans.spans[2 * i + 1] <= n;
   st_check(inside, "normalize: a span outside the text");
-  if (sa_normalizer_quick(z, text, n)) st_check(same(&out, text, n), "normalize: quick is wrong, %lld bytes", (long long)n);
+  if (sa_normalizer_quick(z, text, n)) st_check(same(&out, text, n), "normalize: quick of %lld bytes", (long long)n);
   if (!kept) return;
   sa_normalizer_run(z, out.data, out.n, &again, NULL);
   st_check(same(&out, again.data, again.n), "normalize: twice is not once, %lld bytes", (long long)n);
@@ -100,7 +100,9 @@ static void refused(uint8_t kind, const char *pattern, const char *content) {
   char bytes[16], error[64] = "";
   strcpy(bytes, pattern), strcat(bytes, content);
   const sa_normalizer_plan plan = {1, &kind, offsets, (const uint8_t *)bytes};
-  st_check(sa_normalizer_new(&plan, error, sizeof error) == NULL && error[0], "normalize: step %d is not refused", kind);
+  sa_normalizer *z = sa_normalizer_new(&plan, error, sizeof error);
+  st_check(z == NULL && error[0], "normalize: step %d is not refused", kind);
+  sa_normalizer_free(z);
 }
 
 static void megabyte(const sa_normalizer *z, int kept, const char *unit) {
@@ -142,7 +144,7 @@ void st_normalize(void) {
     st_guard g = st_guarded((size_t)n, (int)(i & 1));
     if (n) memcpy(g.data, text, (size_t)n);
     for (int kind = 0; kind < SA_NORMALIZE_COUNT; kind++) check(one[kind], kind != SA_NORMALIZE_PREPEND, g.data, n);
-    for (int k = 0; k < 3; k++) check(programs[k], k != 1, g.data, n);
+    for (int k = 0; k < 3; k++) check(programs[k], k == 2, g.data, n); /* the others may have more to do */
     st_unguard(g);
     absorbs(one, SA_NORMALIZE_NFC, SA_NORMALIZE_NFD, text, n);
     absorbs(one, SA_NORMALIZE_NFD, SA_NORMALIZE_NFC, text, n);
@@ -150,7 +152,8 @@ void st_normalize(void) {
     absorbs(one, SA_NORMALIZE_NFKC, SA_NORMALIZE_NFKD, text, n);
     absorbs(one, SA_NORMALIZE_NFKD, SA_NORMALIZE_NFKC, text, n);
   }
-  static const char *const units[] = {"\xE2\x83\x90\xCC\x96", "\xCC\xB4", "\xE1\x85\xA1", "\xEF\xB7\xBA", "\xC4\xB0", "\xFF"};
+  static const char *const units[] = {"\xE2\x83\x90\xCC\x96", "\xCC\xB4", "\xE1\x85\xA1",
+                                      "\xEF\xB7\xBA",         "\xC4\xB0", "\xFF"};
   for (int kind = 0; kind < SA_NORMALIZE_COUNT; kind++)
     for (int k = 0; k < 6; k++) megabyte(one[kind], kind != SA_NORMALIZE_PREPEND, units[k]);
   for (int kind = 0; kind < SA_NORMALIZE_COUNT; kind++) sa_normalizer_free(one[kind]);

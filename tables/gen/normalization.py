@@ -127,6 +127,11 @@ def flags(data: Data) -> Ids:
         if canonical[0] in inner or compat[0] in inner:
             changes |= BIT["INNER"]
         out[point] |= changes
+    # The core passes over these by their lead bytes, without a look at the table.
+    if (out[:0x80] & ~np.uint8(BIT["LOWER"])).any() or (
+        out[:0x300] & (BIT["NFC"] | BIT["BACK"] | BIT["MARK"] | BIT["INNER"])
+    ).any():
+        raise ValueError("ASCII text changes under a form, or text below U+0300 under NFC")
     return out
 
 
