@@ -30,9 +30,9 @@ class PreTokenizer:
     """A pretokenizer: text → pieces. Make one with `PreTokenizer.from_config`.
 
     Pieces never depend on threads or instruction set. A PreTokenizer may be used from several
-    threads and pickles as its configuration. Bytes that are not UTF-8 are characters by the rules at
-    `reference.classify` (patterns that run through a regex library refuse them), and every piece is
-    a text of its own to the steps that come after.
+    threads and pickles as its configuration. Bytes that are not UTF-8 are characters by the rules
+    at `reference.classify` (patterns that run through a regex library refuse them), and every piece
+    is a text of its own to the steps that come after.
     """
 
     def __init__(self, config: Mapping[str, Any] | str | bytes, engine: str = "hf") -> None:
@@ -122,7 +122,8 @@ def classify(column_or_bytes: Any, alphabet: Alphabet = "superatoms") -> tuple[A
     A text (bytes or str) gives uint8[n] tags, one a byte, 0xFF on the bytes of a character behind
     its first, and bool[n] starts. A column gives list<uint8> tags and list<bool> starts, shaped as
     for `PreTokenizer.pre_tokenize_arrow`. alphabet: what the tags are: "superatoms" (0..31),
-    "atoms" (0..11) or "scripts" (0..135, 0 = none); `tables/generated/schemes.json` names them in order.
+    "atoms" (0..11) or "scripts" (0..135, 0 = none); `tables/generated/schemes.json` names them in
+    order.
     Raises InputError for a column that is not text.
     """
     if alphabet not in ("superatoms", "atoms", "scripts"):

@@ -36,6 +36,13 @@ Node = dict[str, Any]
 _DEPTH = 32
 # Characters that mean something in a regular expression; text without them matches itself.
 _META = set("\\.[](){}*+?|^$")
+# Patterns for one character of a class, as (remap row, class); with + behind them, for a run of it.
+_CLASSES = {
+    r"\s": ("whitespace_split", "WS"),
+    r"\p{L}": ("gpt2", "L"),
+    r"\p{N}": ("gpt2", "N"),
+    "[一-龥぀-ゟ゠-ヿ]": ("deepseek_cjk", "CJK"),
+}
 # Steps that make new text may double it, so their number is bounded.
 _NEW_TEXTS = 8
 
@@ -195,6 +202,9 @@ class _Parser:
             return [Scheme(scheme)]
         if text == "[0-9][0-9][0-9]":
             return [Digits3(cuts)]
+        step = _class_step(text, behavior, invert)
+        if step is not None:
+            return [step]
         if not set(text) & _META and text.isprintable():
             return [Literal(text, cuts)]
         if self.engine != "hf":
@@ -225,6 +235,20 @@ class _Parser:
         if len(text) != 1 or 0xD800 <= ord(text) < 0xE000:
             self.document.bad(_key(path, name), f"is {text!r}, not one character")
         return text
+
+
+def _class_step(pattern: str, behavior: str, invert: bool) -> Step | None:
+    """The step of a pattern in _CLASSES, where cuts by class can do what the behaviour says."""
+    one = pattern.removesuffix("+")
+    if one not in _CLASSES:
+        return None
+    symmetric = behavior in ("Isolated", "Contiguous")  # under these, invert changes nothing
+    if one == pattern:
+        cuts = cuts_of_class(behavior) if symmetric or not invert else None
+    else:
+        cuts = RUN if symmetric else DROP if behavior == "Removed" and not invert else None
+    row, name = _CLASSES[one]
+    return None if cuts is None else Classes(row, ((name, cuts),))
 
 
 def _key(path: str, name: str) -> str:
