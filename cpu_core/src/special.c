@@ -299,10 +299,10 @@ int32_t sa_added_spans(const sa_added *a, int pass, int32_t special, const uint8
   return find(&s, &a->raw, &a->normalized, 0, n);
 }
 
-int64_t sa_special_find(const sa_model *model, int32_t special, const uint8_t *text, int64_t n, int64_t *out,
-                        int64_t capacity) {
+int64_t sa_special_find(const sa_model *model, int32_t pass, int32_t special, const uint8_t *text, int64_t n,
+                        int64_t *out, int64_t capacity) {
   sa_spans spans = {0};
-  const int32_t status = sa_added_spans(&model->added, SA_PASS_BOTH, special, text, n, &spans, NULL);
+  const int32_t status = sa_added_spans(&model->added, pass, special, text, n, &spans, NULL);
   const int64_t count = status == SA_ERR_NOMEM ? -1 : spans.n;
   for (int64_t i = 0; i < count && i < capacity; i++) {
     out[3 * i] = spans.items[i].start;

@@ -39,13 +39,7 @@ typedef struct sa_spans {
 int32_t sa_added_build(sa_added *added, const sa_plan *plan, const sa_normalizer *normalizer);
 void sa_added_release(sa_added *added);
 
-/* Which tokens are searched for: those matched in the text as it is, those matched in normalized text, or, where
- * these are the same text, the ones first and then the others in what lies between. */
-#define SA_PASS_RAW 1
-#define SA_PASS_NORMALIZED 2
-#define SA_PASS_BOTH 3
-
-/* Where the next content of such a token stands in text[from, n), whatever the options make of it; n if
+/* Where the next content of a token of that SA_PASS_* stands in text[from, n), whatever the options make of it; n if
  * nowhere. */
 int64_t sa_added_next(const sa_added *added, int pass, const uint8_t *text, int64_t from, int64_t n);
 

@@ -291,15 +291,18 @@ class Engine:
             int(report.cache_misses),
         )
 
-    def find_special(self, special: str, text: bytes) -> list[tuple[int, int, int]]:
-        """(start, end, index of the added token) of every match in a text, in bytes."""
+    def find_special(
+        self, special: str, text: bytes, search: int = lib.SA_PASS_BOTH
+    ) -> list[tuple[int, int, int]]:
+        """(start, end, index of the added token) of every match in a text, in bytes. search: which
+        tokens it is searched for, SA_PASS_*."""
         capacity = 64
         source = ffi.from_buffer("uint8_t[]", text)
         while True:
             spans = np.zeros((capacity, 3), np.int64)
             found = ffi.from_buffer("int64_t[]", spans)
             mode = SPECIAL[special]
-            n = lib.sa_special_find(self.model, mode, source, len(text), found, capacity)
+            n = lib.sa_special_find(self.model, search, mode, source, len(text), found, capacity)
             if n < 0:
                 raise MemoryError("the core ran out of memory")
             if n <= capacity:
