@@ -1,7 +1,7 @@
 """Where each id comes from: its span in the row, as Hugging Face gives `offsets`.
 
-The bytes of a row's ids add up to the row, so spans follow from the lengths of tokens. A row takes
-a walk of its own where they don't: an added token that takes white space with it.
+The bytes of a row's ids add up to the row, so spans follow from the lengths of tokens. Where they
+may not, a row takes a walk of its own (`offset_walk`).
 
 A span covers whole characters: a token that cuts one has all of it. If the tokenizer trims, white
 space at the ends of a token is left out of its span.
@@ -15,6 +15,7 @@ from saphira_gpu._arrays import I64, Bools, Ids
 from saphira_gpu._options import Unit
 from saphira_gpu.batch import Batch, Tokens
 from saphira_gpu.engines import cpu
+from saphira_gpu.offset_walk import Walk, Wide
 from saphira_gpu.spec import Spec
 from saphira_gpu.vocabulary import Vocabulary
 
@@ -23,17 +24,8 @@ class Offsets:
     """Finds the spans of ids that one tokenizer gave."""
 
     def __init__(self, engine: cpu.Engine, spec: Spec, vocabulary: Vocabulary) -> None:
-        self._engine = engine
-        n = engine.plan.n_ids
-        self._lengths: I64 = np.diff(engine.plan.token_offsets)
-        added: I64 = self._lengths.copy()
-        self._careful: Bools = np.zeros(n, np.bool_)
-        for token in spec.added:
-            added[token.id] = len(token.content.encode())
-            self._careful[token.id] = token.lstrip or token.rstrip
-        in_both = (self._lengths > 0) & (self._lengths != added)
-        self._careful |= in_both  # text or added token: only a walk can tell
-        self._lengths[~in_both] = added[~in_both]
+        self._walk = Walk(engine, spec)
+        self._lengths, self._careful = _lengths(engine, spec)
         self._trims = spec.post.trims
         self._spaces = _spaces(vocabulary) if self._trims else np.zeros((2, 0), np.int64)
 
@@ -43,56 +35,66 @@ class Offsets:
         tokens: the ids of the batch under `special`.
         """
         rows = np.repeat(np.arange(batch.n_rows), tokens.counts)
-        spans = self._raw(batch, tokens, special, rows)
+        spans, wide = self._raw(batch, tokens, special, rows)
         text = _Characters(batch, rows)
         spans = text.of_bytes(spans)
         if self._trims:
             number = np.arange(len(rows)) - tokens.offsets[:-1][rows]
-            spans = self._trimmed(spans, tokens.ids, number == 0)
+            spans = self._trimmed(spans, tokens.ids, number == 0, wide)
         return spans if unit == "char" else text.to_bytes(spans)
 
-    def _trimmed(self, spans: I64, ids: Ids, is_first: Bools) -> I64:
-        """Spans in characters without the white space at the ends of each token, as the reference
-        takes it off: so many characters as the token's string has there, whatever stands there.
-        A pass that knows of a prefix space leaves one at the start of a row."""
-        start, end = spans[:, 0].copy(), spans[:, 1].copy()
-        before, behind = self._spaces[:, ids]
-        for knows_prefix in self._trims:
-            kept = ((start == 0) | is_first) & (before > 0) & knows_prefix
-            start = np.minimum(start + before - kept, end)
-            end = np.where(end >= behind, np.maximum(end - behind, start), end)
-        return np.stack((start, end), axis=1)
+    def wide(self, batch: Batch, tokens: Tokens, special: str) -> Wide:
+        """The added tokens that may have taken white space with them, and their text."""
+        rows = np.repeat(np.arange(batch.n_rows), tokens.counts)
+        return self._raw(batch, tokens, special, rows)[1]
 
-    def _raw(self, batch: Batch, tokens: Tokens, special: str, rows: I64) -> I64:
-        """Byte spans, through characters where tokens cut them."""
+    def _raw(self, batch: Batch, tokens: Tokens, special: str, rows: I64) -> tuple[I64, Wide]:
+        """Byte spans, through characters where tokens cut them; and what `wide` gives."""
         ends = np.cumsum(self._lengths[tokens.ids])
         before = np.concatenate(([0], ends))[tokens.offsets]
         spans = np.empty((len(tokens.ids), 2), np.int64)
         spans[:, 1] = ends - before[:-1][rows]
         spans[:, 0] = spans[:, 1] - self._lengths[tokens.ids]
         odd = np.diff(before) != np.diff(batch.offsets)
-        if batch.valid is not None:
-            odd &= batch.valid
         odd[rows[self._careful[tokens.ids]]] = True
-        for row in np.flatnonzero(odd).tolist():
-            own = slice(int(tokens.offsets[row]), int(tokens.offsets[row + 1]))
-            spans[own] = self._walk(batch.row(row), tokens.ids[own].tolist(), special)
-        return spans
+        wide: Wide = {}
+        for row in np.flatnonzero(tokens.counts).tolist():
+            if odd[row] or self._walk.is_needed(batch.row(row)):
+                first, last = tokens.offsets[row : row + 2].tolist()
+                own, of_row = self._walk.spans(
+                    batch.row(row), tokens.ids[first:last].tolist(), special
+                )
+                spans[first:last] = own
+                wide |= {first + i: text for i, text in of_row.items()}
+        return spans, wide
 
-    def _walk(self, text: bytes, ids: list[int], special: str) -> list[tuple[int, int]]:
-        """Byte spans of one row: added tokens where they match, ids of text between them."""
-        lengths = self._lengths
-        spans: list[tuple[int, int]] = []
-        at = 0
-        for start, end, index in [*self._engine.find_special(special, text), (len(text), 0, -1)]:
-            while at < start:
-                length = int(lengths[ids[len(spans)]])
-                spans.append((at, at + length))
-                at += length
-            if index >= 0:
-                spans.append((start, end))
-                at = end
-        return spans
+    def _trimmed(self, spans: I64, ids: Ids, is_first: Bools, wide: Wide) -> I64:
+        """Spans in characters without the white space at the ends of each token, as the reference
+        takes it off: so many characters as the token's string has there, whatever stands there.
+        A pass that knows of a prefix space leaves one at the start of a row."""
+        start, end = spans[:, 0].copy(), spans[:, 1].copy()
+        before, behind = self._spaces[:, ids]
+        for i, text in wide.items():
+            before[i], behind[i] = _space(text)
+        for knows_prefix in self._trims:
+            kept = ((start == 0) | is_first) & (before > 0) & knows_prefix
+            start = np.minimum(start + before - kept, end)
+            end = np.where(end >= behind, np.maximum(end - behind, start), end)
+        return np.stack((start, end), axis=1)
+
+
+def _lengths(engine: cpu.Engine, spec: Spec) -> tuple[I64, Bools]:
+    """int64[n_ids]: bytes of text that each id stands for. bool[n_ids]: where that may not be so,
+    since it is an added token that takes white space with it, or matches normalized text, or has
+    another length as a token of text."""
+    lengths: I64 = np.diff(engine.plan.token_offsets)
+    added = lengths.copy()
+    careful = np.zeros(len(lengths), np.bool_)
+    for token in spec.added:
+        added[token.id] = len(token.content.encode())
+        careful[token.id] = token.lstrip or token.rstrip or bool(spec.normalizers)
+    in_both = (lengths > 0) & (lengths != added)
+    return np.where(in_both, lengths, added), careful | in_both
 
 
 class _Characters:
@@ -143,9 +145,12 @@ def _spaces(vocabulary: Vocabulary) -> I64:
     counts = np.zeros((2, len(vocabulary.strings)), np.int64)
     for number, token in enumerate(vocabulary.strings):
         if token and (token[0] in _WHITE or token[-1] in _WHITE):
-            counts[0, number] = len(token) - len(token.lstrip(_WHITE))
-            counts[1, number] = len(token) - len(token.rstrip(_WHITE))
+            counts[:, number] = _space(token)
     return counts
+
+
+def _space(token: str) -> tuple[int, int]:
+    return len(token) - len(token.lstrip(_WHITE)), len(token) - len(token.rstrip(_WHITE))
 
 
 # The 25 characters of White_Space, and the symbol of the byte 0x20.

@@ -1,0 +1,144 @@
+"""The spans of one row's ids where text and tokens differ: a normalizer changes it, a prefix comes
+before it, the split drops some of it, or an added token takes white space with it.
+
+The row goes through the stages up to the split once more, each with its alignment; ids then follow
+each other within each piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from saphira_gpu._arrays import I64
+from saphira_gpu.batch import Batch
+from saphira_gpu.engines import cpu
+from saphira_gpu.normalizers import Program as Normalizers
+from saphira_gpu.plan import NO_ID
+from saphira_gpu.pretok.program import Program
+from saphira_gpu.pretok.steps import Bytemap, Prefix, Replace
+from saphira_gpu.spec import Spec
+
+# Of some ids, by their place among all: the text that an added token matched with the white space
+# it took.
+Wide = dict[int, str]
+
+
+class _Part(NamedTuple):
+    """An added token (its text), or a piece of text (added is None) that ids follow each other in.
+
+    spans: of each byte, the (start, end) in the row of the character behind it.
+    """
+
+    spans: I64
+    added: str | None
+
+
+class Walk:
+    """Finds the spans of the ids of one row."""
+
+    def __init__(self, engine: cpu.Engine, spec: Spec) -> None:
+        self._engine = engine
+        self._spec = spec
+        self._normalizers = Normalizers(spec.normalizers) if spec.normalizers else None
+        self._lengths = np.diff(engine.plan.token_offsets).tolist()
+        self._missing = np.flatnonzero(engine.plan.byte_ids == NO_ID).astype(np.uint8)
+        self._is_split = bool(spec.pretok.stages) or len(self._missing) > 0
+        kinds = {type(step) for step in spec.pretok.stages}
+        self._adds = spec.pretok.add_prefix_space or not kinds.isdisjoint({Prefix, Replace})
+        self._maps = Bytemap in kinds
+
+    def is_needed(self, text: bytes) -> bool:
+        """Whether a row whose ids add up to it, no added token among them, may differ from them."""
+        if self._adds:
+            return True
+        return self._normalizers is not None and not self._normalizers.quick(text)
+
+    def spans(
+        self, text: bytes, ids: list[int], special: str
+    ) -> tuple[list[tuple[int, int]], Wide]:
+        """Byte spans of a row's ids, and the added tokens among them that may take white space."""
+        found: list[tuple[int, int]] = []
+        wide: Wide = {}
+        for part in self._parts(text, special):
+            if part.added is not None:
+                wide[len(found)] = part.added
+                found.append((int(part.spans[0, 0]), int(part.spans[-1, 1])))
+                continue
+            at = 0
+            while at < len(part.spans):
+                end = at + self._lengths[ids[len(found)]]
+                found.append((int(part.spans[at, 0]), int(part.spans[end - 1, 1])))
+                at = end
+        return found, wide
+
+    def _parts(self, text: bytes, special: str) -> Iterator[_Part]:
+        """Added tokens and pieces of a row in order."""
+        whole = np.repeat(np.arange(len(text)), 2).reshape(-1, 2) + np.array([0, 1])
+        if self._normalizers is None:
+            yield from self._cut(text, whole, special, cpu.lib.SA_PASS_BOTH)
+            return
+        for start, end, is_text in self._added(text, special, cpu.lib.SA_PASS_RAW):
+            if not is_text:
+                yield _Part(whole[start:end], text[start:end].decode())
+                continue
+            made, spans = self._normalizers.align(text[start:end])
+            yield from self._cut(made, spans + start, special, cpu.lib.SA_PASS_NORMALIZED)
+
+    def _cut(self, text: bytes, spans: I64, special: str, search: int) -> Iterator[_Part]:
+        """Added tokens and pieces of text. spans: as of a part, for each byte of it."""
+        for start, end, is_text in self._added(text, special, search):
+            if is_text:
+                yield from self._pieces(text[start:end], spans[start:end])
+            else:
+                yield _Part(spans[start:end], text[start:end].decode())
+
+    def _added(self, text: bytes, special: str, search: int) -> Iterator[tuple[int, int, bool]]:
+        """(start, end, whether it is text and no added token) of all that a text consists of."""
+        done = 0
+        for start, end, _ in self._engine.find_special(special, text, search):
+            if done < start:
+                yield done, start, True
+            yield start, end, False
+            done = end
+        if done < len(text):
+            yield done, len(text), True
+
+    def _pieces(self, text: bytes, spans: I64) -> Iterator[_Part]:
+        """The pieces of a text; a text that is not split in a way that matters is one."""
+        if self._spec.pretok.add_prefix_space and not text.startswith(b" "):
+            text = b" " + text
+            spans = np.concatenate((spans[:1], spans))
+        if not self._is_split:
+            yield _Part(spans, None)
+            return
+        for length, start, end in self._split(text):
+            # What was put before a piece stands for its first character.
+            own = np.maximum(np.arange(length) - (length - (end - start)), 0) + start
+            yield _Part(spans[own], None)
+
+    def _split(self, text: bytes) -> Iterator[tuple[int, int, int]]:
+        """(bytes that tokens are made of, start, end) of each piece."""
+        if self._program is None:
+            batch = Batch(np.frombuffer(text, np.uint8), np.array([0, len(text)], np.int64))
+            bits = cpu.boundaries(self._spec.pretok.scheme, batch).astype("<u8").view(np.uint8)
+            flags = np.unpackbits(bits, count=len(text), bitorder="little")
+            edges = [*np.flatnonzero(flags).tolist(), len(text)]
+            rows = [[a, b, a, b] for a, b in pairwise(edges)]
+            made = text
+        else:
+            made, rows = self._program.pieces(text)
+        for first, last, start, end in rows:
+            piece = made[first:last]
+            length = len(piece.decode()) if self._maps else len(piece)
+            raw = np.frombuffer(text[start:end], np.uint8)
+            yield length - int(np.isin(raw, self._missing).sum()), start, end
+
+    @cached_property
+    def _program(self) -> Program | None:
+        stages = self._spec.pretok.stages
+        return Program(stages) if stages else None
