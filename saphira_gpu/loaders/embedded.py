@@ -7,11 +7,17 @@ from functools import cache
 from saphira_gpu._resources import resource
 from saphira_gpu.errors import TokenizerFileError
 from saphira_gpu.loaders import _compact
-from saphira_gpu.loaders.tiktoken import ENCODINGS
-from saphira_gpu.spec import AddedToken, Bpe, Pretok, Spec
+from saphira_gpu.loaders.tiktoken import encoding, special
+from saphira_gpu.spec import Bpe, Pretok, Spec
 
-# Name -> the rank file it is; two names of one file give equal ids.
-_FILES = {"gpt2": "r50k_base", "r50k_base": "r50k_base"}
+# Name -> the rank file it is; names of one file differ in their special tokens at most.
+_FILES = {
+    "gpt2": "r50k_base",
+    "r50k_base": "r50k_base",
+    "cl100k_base": "cl100k_base",
+    "o200k_base": "o200k_base",
+    "o200k_harmony": "o200k_base",
+}
 NAMES = tuple(_FILES)
 
 
@@ -25,9 +31,9 @@ def spec(name: str) -> Spec:
         raise TokenizerFileError(
             f"{name}: the embedded vocabulary can't be read: {error}"
         ) from error
-    with_it = ENCODINGS[name]
+    with_it = encoding(name, name)
     return Spec(
-        added=tuple(AddedToken(content, number) for content, number in with_it.special.items()),
+        added=special(with_it),
         pretok=Pretok(with_it.scheme),
         bpe=Bpe(tuple(_compact.decode(data)), None, whole_piece_first=True),
         name=name,

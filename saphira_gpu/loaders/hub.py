@@ -19,9 +19,13 @@ def is_repo_id(text: str) -> bool:
     return _REPO.fullmatch(text) is not None and ".." not in text and "--" not in text
 
 
-def fetch(repo: str, revision: str | None = None) -> Path:
-    """The local copy of a repository's tokenizer.json, with tokenizer_config.json beside it if it
-    has one.
+# In the order they are looked for, as in a folder.
+_FILES = ("tokenizer.json", "tekken.json", "tiktoken.model", "vocab.json")
+
+
+def fetch(repo: str, revision: str | None = None, scheme: str | None = None) -> Path:
+    """The local copy of a repository's tokenizer file, with tokenizer_config.json beside it if it
+    has one, and merges.txt beside a vocab.json. With a scheme, tokenizer.model will do too.
 
     Raises UnsupportedError without `huggingface_hub`, TokenizerFileError if the file can't be had.
     """
@@ -32,24 +36,32 @@ def fetch(repo: str, revision: str | None = None) -> Path:
         raise UnsupportedError(
             f"loading {repo!r} from the Hub needs huggingface_hub: pip install 'saphira_gpu[hub]'"
         ) from error
-    try:
-        path = huggingface_hub.hf_hub_download(repo, "tokenizer.json", revision=revision)
-    except (
-        Exception
-    ) as error:  # network, permission, offline, no such file: many classes, one meaning
+
+    def download(name: str) -> Path | None:
+        """None: there is no such file, or none in the cache where the Hub may not be asked."""
+        try:
+            return Path(huggingface_hub.hf_hub_download(repo, name, revision=revision))
+        except EntryNotFoundError as error:
+            missing.append(error)
+            return None
+        except Exception as error:  # network, permission, no repository: many classes, one meaning
+            raise failed(name, error) from error
+
+    def failed(name: str, error: Exception) -> TokenizerFileError:
         at = f" at revision {revision}" if revision else ""
         reason = str(error).strip().splitlines()
-        raise TokenizerFileError(
-            f"{repo}{at}: tokenizer.json can't be had from the Hub: "
+        return TokenizerFileError(
+            f"{repo}{at}: {name} can't be had from the Hub: "
             f"{type(error).__name__}: {reason[0] if reason else 'no reason given'}"
-        ) from error
-    try:
-        huggingface_hub.hf_hub_download(repo, "tokenizer_config.json", revision=revision)
-    except EntryNotFoundError:  # optional; offline without a cached copy counts as absent too
-        pass
-    except Exception as error:
-        raise TokenizerFileError(
-            f"{repo}: tokenizer_config.json can't be had from the Hub: "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    return Path(path)
+        )
+
+    missing: list[Exception] = []
+    for name in _FILES if scheme is None else (*_FILES, "tokenizer.model"):
+        path = download(name)
+        if path is None:
+            continue
+        if name == "vocab.json" and download("merges.txt") is None:
+            raise failed("merges.txt", missing[-1]) from missing[-1]
+        download("tokenizer_config.json")
+        return path
+    raise failed("tokenizer.json", missing[0]) from missing[0]
