@@ -37,7 +37,7 @@ Text = str | bytes | bytearray | memoryview
 
 
 def struct(steps: Iterable[Normalizer]) -> tuple[Any, list[Any]]:
-    """An `sa_normalizer_plan *`, and what must stay alive while it is used."""
+    """An `sa_normalizer_plan *`, and what must stay alive while it is used, itself included."""
     steps = tuple(steps)
     parts = [text.encode() for step in steps for text in (step.pattern, step.content)]
     offsets = np.zeros(len(parts) + 1, np.int64)
@@ -52,7 +52,8 @@ def struct(steps: Iterable[Normalizer]) -> tuple[Any, list[Any]]:
         ffi.from_buffer("uint8_t[]", data),
     ]
     plan.kinds, plan.offsets, plan.bytes = alive
-    return plan, alive
+    # A pointer that is read back from a struct of cffi keeps nothing alive; the plan itself does.
+    return plan, [plan, *alive]
 
 
 class Program:
