@@ -87,14 +87,15 @@ class Plan:
         if not self.scheme:
             from saphira_gpu.pretok.program import stages_struct
 
-            plan.stages, kept = stages_struct(self.stages)
-            plan.n_stages = len(self.stages)
-            alive += [plan.stages, *kept]
+            stages, kept = stages_struct(self.stages)
+            plan.stages, plan.n_stages = stages, len(self.stages)
+            alive += [stages, *kept]  # plan.stages, read back, would keep nothing alive
         if self.normalizers:
             from saphira_gpu.normalizers import struct
 
-            plan.normalizer, kept = struct(self.normalizers)
-            alive += [plan.normalizer, *kept]
+            normalizer, kept = struct(self.normalizers)
+            plan.normalizer = normalizer
+            alive += [normalizer, *kept]
         return plan, alive
 
 
