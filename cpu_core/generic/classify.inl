@@ -14,6 +14,18 @@
  * thresholds 50 (2,481 of them below U+10000; AVX-512, 32 lanes).
  */
 
+/* Lookups where the mask is set; other lanes stay as in `old`. Without vectors only those lanes cost. */
+#ifndef SA_LOOKUP_WHERE
+#define SA_LOOKUP_WHERE(width)                                                                        \
+  static inline lanes sa_lookup##width##_where(lane_mask m, const u8 *table, lanes v, lanes old) { \
+    return sa_blend(m, sa_lookup##width(table, v), old);                                              \
+  }
+#endif
+SA_LOOKUP_WHERE(16)
+SA_LOOKUP_WHERE(32)
+SA_LOOKUP_WHERE(64)
+SA_LOOKUP_WHERE(128)
+
 static inline sa_byte_kinds sa_kinds(lanes v) {
   u64 high = sa_high(v), from_c0 = sa_at_least(v, 0xC0), from_e0 = sa_at_least(v, 0xE0);
   u64 from_f0 = sa_at_least(v, 0xF0), from_f5 = sa_at_least(v, 0xF5);
@@ -34,12 +46,12 @@ static inline lanes sa_tags_wide(const sa_alphabet *a, const u8 *p, lanes v, u64
   if (s.whole2 | s.whole3) {
     lanes leaf = sa_splat(0xFF), last = sa_mod64(v1);
     if (s.whole2)
-      leaf = sa_blend(sa_mask_of(s.whole2), sa_lookup32(a->two, sa_and(v, 0x1F)), leaf);
+      leaf = sa_lookup32_where(sa_mask_of(s.whole2), a->two, sa_and(v, 0x1F), leaf);
     if (s.whole3) {
       lane_mask three = sa_mask_of(s.whole3);
-      lanes all = sa_lookup16(a->uniform, sa_and(v, 0x0F));
-      u64 left = s.whole3 & sa_eq(all, 0xFF);
-      tags = sa_blend(three, all, tags);
+      u64 left;
+      tags = sa_lookup16_where(three, a->uniform, sa_and(v, 0x0F), tags);
+      left = s.whole3 & sa_eq(tags, 0xFF);
       if (left) {
         lanes second = last;
         u64 leads = left;
@@ -47,7 +59,7 @@ static inline lanes sa_tags_wide(const sa_alphabet *a, const u8 *p, lanes v, u64
         do {
           u8 lead = p[sa_ctz64(leads)];
           lane_mask same = sa_eq_mask(v, lead);
-          leaf = sa_blend(same, sa_lookup64(a->three[lead & 15], second), leaf);
+          leaf = sa_lookup64_where(same, a->three[lead & 15], second, leaf);
           leads &= ~sa_mask_bits(same);
         } while (leads);
         rest |= left;
@@ -58,7 +70,7 @@ static inline lanes sa_tags_wide(const sa_alphabet *a, const u8 *p, lanes v, u64
       do {
         u8 number = leaf_of[sa_ctz64(rest)];
         lane_mask same = sa_eq_mask(leaf, number);
-        tags = sa_blend(same, sa_lookup64(a->leaves + 64 * number, last), tags);
+        tags = sa_lookup64_where(same, a->leaves + 64 * number, last, tags);
         rest &= ~sa_mask_bits(same);
       } while (rest);
     }
@@ -70,13 +82,13 @@ static inline lanes sa_tags_wide(const sa_alphabet *a, const u8 *p, lanes v, u64
       const u8 *q = p + sa_ctz64(rest);
       u32 number = a->four[(q[0] & 7u) << 12 | (q[1] & 63u) << 6 | (q[2] & 63u)];
       lane_mask same = sa_mask_and(sa_mask_and(sa_eq_mask(v, q[0]), sa_eq_mask(v1, q[1])), sa_eq_mask(v2, q[2]));
-      tags = sa_blend(same, sa_lookup64(a->leaves + 64 * number, last), tags);
+      tags = sa_lookup64_where(same, a->leaves + 64 * number, last, tags);
       rest &= ~sa_mask_bits(same);
     } while (rest);
   }
   if (s.failed | s.alone) {
     tags = sa_blend(sa_mask_of(s.failed), sa_splat(a->failed), tags);
-    tags = sa_blend(sa_mask_of(s.alone), sa_lookup128(a->alone, sa_flip_high(v)), tags);
+    tags = sa_lookup128_where(sa_mask_of(s.alone), a->alone, sa_flip_high(v), tags);
   }
   return sa_blend(sa_mask_of(s.owned), sa_splat(0xFF), tags);
 }

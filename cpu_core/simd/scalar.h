@@ -89,8 +89,16 @@ static inline lanes sa_and(lanes v, u8 x) {
   for (int i = 0; i < 64; i++) v.b[i] &= x;
   return v;
 }
-/* v with values 0..63, or anything where lookup64 takes them modulo 64 by itself. */
-static inline lanes sa_mod64(lanes v) { return sa_and(v, 0x3F); }
+/* Lookups here take their indices modulo the table's size. */
+static inline lanes sa_mod64(lanes v) { return v; }
+#define SA_LOOKUP_WHERE(width)                                                                     \
+  static inline lanes sa_lookup##width##_where(lane_mask m, const u8 *table, lanes v, lanes old) { \
+    for (; m; m &= m - 1) {                                                                        \
+      int i = sa_ctz64(m);                                                                         \
+      old.b[i] = table[v.b[i] & (width - 1)];                                                      \
+    }                                                                                              \
+    return old;                                                                                    \
+  }
 static inline lanes sa_lookup16(const u8 *table, lanes v) {
   for (int i = 0; i < 64; i++) v.b[i] = table[v.b[i] & 15];
   return v;
