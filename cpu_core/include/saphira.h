@@ -222,7 +222,8 @@ typedef struct sa_plan {
   const int64_t *token_offsets;  /* n_ids + 1 into token_bytes; an empty token is a hole */
   const uint8_t *token_bytes;    /* the raw bytes of every token, without the end-of-word suffix */
   const uint8_t *token_ends;     /* n_ids: 1 = it carries the suffix; NULL: no token does */
-  const uint32_t *byte_ids;      /* 256: the id of each single byte */
+  const uint32_t *byte_ids;      /* 256: the id of each single byte. With merges, no suffix and not */
+                                 /*     whole_piece_first: UINT32_MAX, the byte is left out of its piece */
   const uint32_t *byte_ids_end;  /* 256: the same with the suffix, for a piece's last byte; NULL: no suffix */
   int64_t n_merges;              /* -1: a rank file, where a pair merges if the joined bytes are a token, */
   const uint32_t *merges;        /*     rank = id; else (left, right, result) by ascending rank */

@@ -269,7 +269,31 @@ static int64_t encode_windows(const sa_bpe_tables *t, sa_merge_scratch *s, const
   return count < 0 ? -1 : kept + count;
 }
 
+/* The piece without the bytes left out: *piece and *n; 0 out of memory. */
+static int leave_out(const sa_bpe_tables *t, sa_merge_scratch *s, const uint8_t **piece, int64_t *n) {
+  int64_t first = 0;
+  while (first < *n && !t->left_out[(*piece)[first]]) first++;
+  if (first == *n) return 1;
+  if (*n > s->kept_capacity) {
+    uint8_t *grown = realloc(s->kept, (size_t)*n * 2);
+    if (!grown) return 0;
+    s->kept = grown;
+    s->kept_capacity = *n * 2;
+  }
+  memcpy(s->kept, *piece, (size_t)first);
+  int64_t kept = first;
+  for (int64_t i = first; i < *n; i++) {
+    s->kept[kept] = (*piece)[i];
+    kept += !t->left_out[(*piece)[i]];
+  }
+  *piece = s->kept;
+  *n = kept;
+  return 1;
+}
+
 int64_t sa_bpe_encode(const sa_bpe_tables *t, sa_merge_scratch *s, const uint8_t *piece, int64_t n) {
+  if (t->leaves_out && !leave_out(t, s, &piece, &n)) return -1;
+  if (n == 0) return 0;
   if (n <= WINDOW_BYTES) {
     if (!out_reserve(s, n)) return -1;
     return sa_bpe_window(t, s, piece, n, 1, 1, s->out);
@@ -283,6 +307,6 @@ int64_t sa_bpe_encode(const sa_bpe_tables *t, sa_merge_scratch *s, const uint8_t
 }
 
 void sa_merge_scratch_release(sa_merge_scratch *s) {
-  free(s->memory), free(s->heads), free(s->busy), free(s->busy_words), free(s->out);
+  free(s->memory), free(s->heads), free(s->busy), free(s->busy_words), free(s->out), free(s->kept);
   memset(s, 0, sizeof *s);
 }

@@ -25,6 +25,8 @@ typedef struct sa_bpe_tables {
   uint32_t byte_ids[256];
   uint32_t byte_ids_end[256];  /* of a piece's last byte; the same without an end-of-word suffix */
   int32_t has_ends;
+  uint8_t left_out[256];       /* 1: a byte without a symbol, left out of its piece before anything merges */
+  int32_t leaves_out;          /* there are such bytes */
   uint32_t *byte_pair_rank;    /* 65,536: rank of the pair of two bytes' symbols, at first << 8 | second */
   uint64_t *pairs;             /* open addressing: left 20 bits, right 20, rank 24; all ones = empty */
   uint32_t pair_shift;         /* 64 - log2(slots) */
@@ -44,6 +46,8 @@ typedef struct sa_merge_scratch {
   int64_t n_ranks;
   uint32_t *out;               /* ids of the last piece */
   int64_t out_capacity;
+  uint8_t *kept;               /* a piece without the bytes left out */
+  int64_t kept_capacity;
   int64_t steps;               /* merges done since the scratch was made */
 } sa_merge_scratch;
 
@@ -58,7 +62,8 @@ void sa_bpe_release(sa_bpe_tables *tables);
 int64_t sa_bpe_window(const sa_bpe_tables *tables, sa_merge_scratch *scratch, const uint8_t *bytes, int64_t n,
                       int ends, int64_t stop, uint32_t *out);
 
-/* Encodes one piece of n >= 1 bytes; ids are in scratch->out. Returns their number, -1 out of memory. */
+/* Encodes one piece of n >= 1 bytes; ids are in scratch->out. Returns their number (0: all bytes are left out),
+ * -1 out of memory. */
 int64_t sa_bpe_encode(const sa_bpe_tables *tables, sa_merge_scratch *scratch, const uint8_t *piece,
                       int64_t n);
 void sa_merge_scratch_release(sa_merge_scratch *scratch);

@@ -95,7 +95,9 @@ static int32_t fill(sa_bpe_tables *t, const merge_list *list, int64_t n_ranks) {
     t->result[m.rank] = m.result;
   }
   for (uint32_t i = 0; i < 65536; i++)
-    t->byte_pair_rank[i] = sa_pair_rank(t, t->byte_ids[i >> 8], t->byte_ids[i & 255]);
+    t->byte_pair_rank[i] = t->left_out[i >> 8] | t->left_out[i & 255]
+                               ? SA_NO_RANK
+                               : sa_pair_rank(t, t->byte_ids[i >> 8], t->byte_ids[i & 255]);
   return SA_OK;
 }
 
@@ -109,6 +111,12 @@ static int by_rank(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+static int any_left_out(const sa_bpe_tables *t, const uint8_t *bytes, int64_t n) {
+  for (int64_t i = 0; i < n; i++)
+    if (t->left_out[bytes[i]]) return 1;
+  return 0;
+}
+
 /* Encodes every token's own bytes down to two symbols: if these merge to the token it is reachable, and by
  * this merge alone. */
 static int32_t reach(const sa_bpe_tables *all, const sa_vocab *v, const sa_plan *plan, merge_list *used,
@@ -120,8 +128,8 @@ static int32_t reach(const sa_bpe_tables *all, const sa_vocab *v, const sa_plan 
   for (uint32_t id = 0; id < n_tokens && status == SA_OK; id++) {
     const uint8_t *bytes = token_bytes(v, id);
     const int64_t n = token_length(v, id);
-    if (n == 1) reachable[id] = (v->ends[id] ? all->byte_ids_end : all->byte_ids)[bytes[0]] == id;
-    if (n < 2) continue;
+    if (n == 1) reachable[id] = !all->left_out[bytes[0]] && (v->ends[id] ? all->byte_ids_end : all->byte_ids)[bytes[0]] == id;
+    if (n < 2 || any_left_out(all, bytes, n)) continue;
     const int64_t left = sa_bpe_window(all, &scratch, bytes, n, v->ends[id], 2, ids);
     if (left < 0) status = SA_ERR_NOMEM;
     if (left != 2) continue;
@@ -145,6 +153,10 @@ int32_t sa_bpe_build(sa_bpe_tables *t, const sa_plan *plan, const sa_vocab *v, u
     return fail(error, capacity, "%lld ranks, more than there are ids", plan->n_ranks);
   t->has_ends = plan->byte_ids_end != NULL;
   for (int b = 0; b < 256; b++) {
+    if (plan->byte_ids[b] == UINT32_MAX && !t->has_ends && plan->n_merges >= 0 && !plan->whole_piece_first) {
+      t->left_out[b] = t->leaves_out = 1;
+      continue;
+    }
     const uint32_t id = t->byte_ids[b] = plan->byte_ids[b];
     const uint32_t end = t->byte_ids_end[b] = plan->byte_ids_end ? plan->byte_ids_end[b] : id;
     if (id >= plan->n_ids || token_length(v, id) != 1 || token_bytes(v, id)[0] != b || v->ends[id])
