@@ -199,7 +199,7 @@ static int64_t encode_pieces(sa_context *c, pieces *p, uint32_t *ids, int64_t *r
           if (dropped(p, chunk + c->starts[i])) c->values[i] = SA_NOTHING;
       for (int64_t k = 0; k < misses; k++) {
         const uint32_t i = c->missed[k];
-        if (p->drop && c->values[i] == SA_NOTHING) continue;
+        if (dropped(p, chunk + c->starts[i])) continue;
         c->values[i] = resolve(c, text + c->starts[i], c->starts[i + 1] - c->starts[i], end);
         if (!c->values[i]) return -SA_ERR_NOMEM;
       }
