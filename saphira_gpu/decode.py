@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from saphira_gpu import columns, spec
-from saphira_gpu._arrays import Bools
+from saphira_gpu._arrays import I64, Bools
 from saphira_gpu.batch import INT32_MAX, Batch, Tokens, bits
 from saphira_gpu.engines import cpu
 from saphira_gpu.errors import InputError
@@ -23,23 +23,20 @@ _Integers = np.ndarray[Any, np.dtype[Any]]
 class Decoder:
     """The bytes of every id: of the vocabulary's, and of the added tokens' content."""
 
-    def __init__(self, vocabulary: Vocabulary, rule: spec.Decoder) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, rule: spec.Decoder, raw: list[bytes] | None = None
+    ) -> None:
+        """raw: the bytes of every id, where not the vocabulary's."""
+        raw = vocabulary.raw if raw is None else raw
         self.known = vocabulary.known
         self.special = vocabulary.special
-        self._n = len(vocabulary.raw)
-        self.table = self._with_ends(vocabulary, rule.word_end)
+        self._n = len(raw)
+        self.table = _with_ends(raw, vocabulary.ends, rule.word_end)
         # Whether a token is something else at the end of a row: then the second half of the table
         # is what it is there.
         self.last_differs = len(vocabulary.ends) > 0 and rule.word_end != rule.last_word_end
         if self.last_differs:
-            self.table += self._with_ends(vocabulary, rule.last_word_end)
-
-    @staticmethod
-    def _with_ends(vocabulary: Vocabulary, word_end: str) -> list[bytes]:
-        table = list(vocabulary.raw)
-        for number in vocabulary.ends.tolist():
-            table[number] += word_end.encode()
-        return table
+            self.table += _with_ends(raw, vocabulary.ends, rule.last_word_end)
 
     @cached_property
     def _column(self) -> pa.Array:
@@ -134,6 +131,13 @@ class Decoder:
         text = np.frombuffer(data, np.uint8)
         validity = None if tokens.validity is None else bits(tokens.validity)
         return Batch(text, ends[offsets], validity).to_arrow(pa.large_binary())
+
+
+def _with_ends(raw: list[bytes], ends: I64, word_end: str) -> list[bytes]:
+    table = list(raw)
+    for number in ends.tolist():
+        table[number] += word_end.encode()
+    return table
 
 
 def _rows_of_ids(array: pa.Array, first_row: int) -> Tokens:

@@ -29,8 +29,9 @@ class Offsets:
         self._trims = spec.post.trims
         self._spaces = _spaces(vocabulary) if self._trims else np.zeros((2, 0), np.int64)
 
-    def find(self, batch: Batch, tokens: Tokens, special: str, unit: Unit) -> I64:
-        """int64[n_ids, 2]: start and end of each id within its row, in bytes or characters.
+    def find(self, batch: Batch, tokens: Tokens, special: str, unit: Unit) -> tuple[I64, Wide]:
+        """int64[n_ids, 2]: start and end of each id within its row, in bytes or characters. And the
+        text of added tokens that may have taken white space with them, or match normalized text.
 
         tokens: the ids of the batch under `special`.
         """
@@ -41,15 +42,10 @@ class Offsets:
         if self._trims:
             number = np.arange(len(rows)) - tokens.offsets[:-1][rows]
             spans = self._trimmed(spans, tokens.ids, number == 0, wide)
-        return spans if unit == "char" else text.to_bytes(spans)
-
-    def wide(self, batch: Batch, tokens: Tokens, special: str) -> Wide:
-        """The added tokens that may have taken white space with them, and their text."""
-        rows = np.repeat(np.arange(batch.n_rows), tokens.counts)
-        return self._raw(batch, tokens, special, rows)[1]
+        return spans if unit == "char" else text.to_bytes(spans), wide
 
     def _raw(self, batch: Batch, tokens: Tokens, special: str, rows: I64) -> tuple[I64, Wide]:
-        """Byte spans, through characters where tokens cut them; and what `wide` gives."""
+        """Byte spans, through characters where tokens cut them; and the text of wide ones."""
         ends = np.cumsum(self._lengths[tokens.ids])
         before = np.concatenate(([0], ends))[tokens.offsets]
         spans = np.empty((len(tokens.ids), 2), np.int64)

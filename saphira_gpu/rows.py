@@ -73,7 +73,7 @@ class Rows:
         ids = np.zeros(0, np.uint32) if done.ids is None else done.ids
         tokens = Tokens(ids, done.offsets, batch.valid)
         if options.offsets is not None:
-            spans = self.offsets.find(batch, tokens, options.special, options.offsets)
+            spans, _ = self.offsets.find(batch, tokens, options.special, options.offsets)
             tokens = Tokens(tokens.ids, tokens.offsets, tokens.validity, spans)
         post = self.spec.post
         if options.template and (post.prefix or post.suffix):

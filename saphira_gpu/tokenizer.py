@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import pyarrow as pa
 
@@ -24,6 +24,9 @@ from saphira_gpu.rows import Rows
 from saphira_gpu.spec import Spec
 from saphira_gpu.stages import Piece, Stages, pieces, stages
 from saphira_gpu.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from saphira_gpu.facades import hf, tiktoken
 
 Text = str | bytes | bytearray | memoryview
 
@@ -386,6 +389,20 @@ class Tokenizer:
     def decode_stream(self, errors: str = "replace", skip_special: bool = False) -> DecodeStream:
         """Text of ids that come one by one: see `DecodeStream`."""
         return DecodeStream(self._decoder, errors, skip_special)
+
+    # ---- as other libraries are called ----
+
+    def as_hf(self) -> hf.Tokenizer:
+        """This tokenizer with the calls of Hugging Face `tokenizers`: see `facades.hf`."""
+        from saphira_gpu.facades import hf
+
+        return hf.Tokenizer(self, self._rows)
+
+    def as_tiktoken(self) -> tiktoken.Encoding:
+        """This tokenizer with the calls of `tiktoken`: see `facades.tiktoken`."""
+        from saphira_gpu.facades import tiktoken
+
+        return tiktoken.Encoding(self, self._vocabulary)
 
 
 def _restored(source: loaders.Source | Spec, cache_bytes: int) -> Tokenizer:

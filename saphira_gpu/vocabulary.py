@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from functools import cached_property
 from typing import Any
@@ -45,6 +46,16 @@ class Vocabulary:
         for added in self._spec.added:
             strings[added.id] = added.content
         return strings
+
+    @cached_property
+    def raw_of_strings(self) -> list[bytes]:
+        """The bytes of every id as Hugging Face decodes them: those that its string stands for in
+        the byte alphabet, an added token's too where it can be written in it."""
+        raw = list(self.raw)
+        for added in self._spec.added:
+            with contextlib.suppress(UnicodeEncodeError):
+                raw[added.id] = _bytelevel.to_bytes(added.content)
+        return raw
 
     @cached_property
     def ids(self) -> dict[bytes, int]:
