@@ -13,14 +13,15 @@ NUM_TOKENS = "num_tokens"
 METADATA_KEY = b"saphira_gpu"
 
 
-def output_schema(kept: list[pa.Field], about: dict[str, Any]) -> pa.Schema:
-    """`input_ids: list<uint32>`, `num_tokens: int64` (as count_arrow gives it), then the kept
+def output_schema(kept: list[pa.Field], about: dict[str, Any], dtype: np.dtype[Any]) -> pa.Schema:
+    """`input_ids: list<dtype>`, `num_tokens: int64` (as count_arrow gives it), then the kept
     fields.
 
     about: what made the ids (tokenizer, fingerprint, version, options), stored as JSON under the
     schema metadata key `saphira_gpu`.
     """
-    fields = [pa.field(INPUT_IDS, pa.list_(pa.uint32())), pa.field(NUM_TOKENS, pa.int64()), *kept]
+    ids = pa.list_(pa.from_numpy_dtype(dtype))
+    fields = [pa.field(INPUT_IDS, ids), pa.field(NUM_TOKENS, pa.int64()), *kept]
     return pa.schema(
         fields, metadata={METADATA_KEY: json.dumps(about, ensure_ascii=False).encode()}
     )
@@ -29,7 +30,7 @@ def output_schema(kept: list[pa.Field], about: dict[str, Any]) -> pa.Schema:
 def id_columns(ids: Any, eos: int | None) -> tuple[pa.ListArray, pa.Int64Array]:
     """Ids and counts of a batch's rows; null rows are null in both.
 
-    ids: a pyarrow ListArray or LargeListArray of uint32. eos: an id appended to every row that is
+    ids: a pyarrow ListArray or LargeListArray of integers. eos: an id appended to every row that is
     not null, and counted.
     Raises InputError where the ids outnumber what list offsets can address (2^31 - 1).
     """
@@ -37,7 +38,7 @@ def id_columns(ids: Any, eos: int | None) -> tuple[pa.ListArray, pa.Int64Array]:
     lengths = ids.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     mask = None if valid.all() else ~valid
     counts = pa.array(lengths + valid if eos is not None else lengths, pa.int64(), mask=mask)
-    if eos is None and ids.type == pa.list_(pa.uint32()):
+    if eos is None and pa.types.is_list(ids.type):
         return ids, counts
     values = ids.flatten().to_numpy(zero_copy_only=False)  # without what null rows may cover
     if eos is not None:
@@ -45,16 +46,16 @@ def id_columns(ids: Any, eos: int | None) -> tuple[pa.ListArray, pa.Int64Array]:
         ends = np.cumsum(lengths)
         is_text = np.ones(int(ends[-1]) if len(ends) else 0, np.bool_)
         is_text[ends[valid] - 1] = False
-        longer = np.full(len(is_text), eos, np.uint32)
+        longer = np.full(len(is_text), eos, values.dtype)
         longer[is_text] = values
         values = longer
     if len(values) > 2**31 - 1:
-        raise InputError(f"{len(values)} ids in one row do not fit list<uint32>")
+        raise InputError(f"{len(values)} ids in one row do not fit {pa.list_(ids.type.value_type)}")
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:], dtype=np.int32)
     lists = pa.ListArray.from_arrays(
         pa.array(offsets),
-        pa.array(values, pa.uint32()),
+        pa.array(values, ids.type.value_type),
         mask=None if mask is None else pa.array(mask),
     )
     return lists, counts

@@ -28,6 +28,15 @@ class Invalid(StrEnum):
     NULL = "null"
 
 
+class Dtype(StrEnum):
+    """The type of ids."""
+
+    AUTO = "auto"
+    UINT16 = "uint16"
+    UINT32 = "uint32"
+    INT32 = "int32"
+
+
 TokenizerOption = Annotated[
     str,
     typer.Option(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from saphira_gpu.cli._options import (
+    Dtype,
     Invalid,
     InvalidOption,
     Special,
@@ -69,6 +70,10 @@ def tokenize(
     ] = None,
     special: SpecialOption = Special.PLAIN,
     invalid: InvalidOption = Invalid.CONTRACT,
+    dtype: Annotated[
+        Dtype,
+        typer.Option(help="Type of the ids; auto is the narrower of uint16 and uint32 that fits."),
+    ] = Dtype.UINT32,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace output files that exist.")
     ] = False,
@@ -76,9 +81,10 @@ def tokenize(
 ) -> None:
     """Encode a text column of many files into Parquet files of token ids.
 
-    Each output holds input_ids (list<uint32>), num_tokens (int64) and the kept columns, under the
+    Each output holds input_ids (lists of ids), num_tokens (int64) and the kept columns, under the
     input's name (its path below a folder argument). A file appears only when it is whole.
     """
+    from saphira_gpu._options import id_dtype
     from saphira_gpu.cli._columns import INPUT_IDS, NUM_TOKENS
     from saphira_gpu.cli._inputs import expand, place
     from saphira_gpu.cli._progress import Meter, Totals
@@ -107,6 +113,7 @@ def tokenize(
             "threads": threads,
             "special": special.value,
             "invalid": invalid.value,
+            "dtype": id_dtype(dtype.value, model.vocab_size).name,
         },
     )
     sources = expand(inputs, out)
@@ -162,6 +169,8 @@ class Job:
         self, source: "Source", target: Path, totals: "Totals", meter: "Meter", index: int
     ) -> None:
         """Encodes one file. Reading is one batch ahead and writing one behind, in a thread each."""
+        import numpy as np
+
         from saphira_gpu.cli._columns import output_schema
         from saphira_gpu.cli._reader import Reader
         from saphira_gpu.cli._writer import AtomicParquet
@@ -169,7 +178,7 @@ class Job:
         reader = Reader(source, self.column, self.kept)
         try:
             fields = [reader.schema.field(name) for name in self.kept]
-            schema = output_schema(fields, self.about())
+            schema = output_schema(fields, self.about(), np.dtype(self.options["dtype"]))
             meter.update(index, 0)
             rows = 0
             with (
