@@ -27,8 +27,8 @@ from binascii import b2a_base64
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from saphira_gpu._arrays import I64
 from saphira_gpu.errors import TokenizerFileError
 
 MAGIC = b"SAVOCAB1"
@@ -102,19 +102,26 @@ def decode(data: bytes) -> list[bytes]:
     if hashlib.sha256(data[: _HEADER.size] + data[_BODY:]).digest() != data[_HEADER.size : _BODY]:
         raise TokenizerFileError("compact vocabulary: damaged, its sha256 differs")
     literals, others, stored, left, right = _body(data, n, m, total)
-    tokens: list[bytes] = [b""] * n
-    for rank, token in zip(literals, stored, strict=True):
-        tokens[rank] = token
-    size = sum(map(len, stored))
-    for rank, a, b in zip(others, left, right, strict=True):
-        token = tokens[a] + tokens[b]
-        tokens[rank] = token
-        size += len(token)
+    # A generation at a time: the tokens whose two parts are all there.
+    tokens = np.empty(n, object)
+    tokens[literals] = stored
+    lengths = np.zeros(n, np.int64)
+    lengths[literals] = [len(token) for token in stored]
+    size = int(lengths.sum())
+    while len(others):
+        parts = lengths[left], lengths[right]
+        ready = (parts[0] > 0) & (parts[1] > 0)
+        made = others[ready]
+        lengths[made] = parts[0][ready] + parts[1][ready]
+        size += int(lengths[made].sum())
         if size > total:
             raise TokenizerFileError("compact vocabulary: more token bytes than its header says")
+        tokens[made] = tokens[left[ready]] + tokens[right[ready]]
+        others, left, right = others[~ready], left[~ready], right[~ready]
     if size != total:
         raise TokenizerFileError("compact vocabulary: fewer token bytes than its header says")
-    return tokens
+    found: list[bytes] = tokens.tolist()
+    return found
 
 
 def _header(data: bytes) -> tuple[int, int, int]:
@@ -129,9 +136,7 @@ def _header(data: bytes) -> tuple[int, int, int]:
     return n, m, total
 
 
-def _body(
-    data: bytes, n: int, m: int, total: int
-) -> tuple[list[int], list[int], list[bytes], list[int], list[int]]:
+def _body(data: bytes, n: int, m: int, total: int) -> tuple[I64, I64, list[bytes], I64, I64]:
     """(ranks stored as they are, the other ranks, the stored tokens, left ranks, right ranks).
 
     Ranks are below n and ascending, left and right ranks below the rank that they make.
@@ -145,8 +150,8 @@ def _body(
         raise TokenizerFileError(f"compact vocabulary: {error}") from error
     if not stream.eof or stream.unused_data or len(body) > limit or len(body) < 8 * m:
         raise bad
-    literals: NDArray[np.int64] = np.frombuffer(body, "<u4", m).astype(np.int64)
-    lengths: NDArray[np.int64] = np.frombuffer(body, "<u4", m, 4 * m).astype(np.int64)
+    literals: I64 = np.frombuffer(body, "<u4", m).astype(np.int64)
+    lengths: I64 = np.frombuffer(body, "<u4", m, 4 * m).astype(np.int64)
     stop = 8 * m + int(lengths.sum())
     if len(body) != stop + 2 * _PLANES * (n - m):
         raise bad
@@ -161,4 +166,4 @@ def _body(
     others = np.flatnonzero(is_pair)
     if (sides >= others).any():
         raise bad
-    return literals.tolist(), others.tolist(), stored, sides[0].tolist(), sides[1].tolist()
+    return literals, others, stored, sides[0], sides[1]

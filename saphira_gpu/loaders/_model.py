@@ -32,7 +32,8 @@ def kind(doc: Document, model: dict[str, Any]) -> None:
 
 
 def vocab(doc: Document, model: dict[str, Any]) -> dict[str, int]:
-    """Token → id: no id twice, none out of range."""
+    """Token → id: no id twice, none out of range. A token without text (Whisper has one) only keeps
+    its id from others."""
     tokens = doc.member(model, "vocab", dict, "model")
     ids = tokens.values()
     if tokens and (set(map(type, ids)) != {int} or not 0 <= min(ids) <= max(ids) <= MAX_ID):
@@ -46,8 +47,6 @@ def vocab(doc: Document, model: dict[str, Any]) -> dict[str, int]:
             if owner.setdefault(number, token) is not token:
                 why = f"repeats the id {number} of {shown(owner[number])}"
                 doc.bad(f"model.vocab[{shown(token)}]", why)
-    if "" in tokens:
-        doc.bad('model.vocab[""]', "is a token without text")
     return tokens
 
 
@@ -78,7 +77,7 @@ def bpe(
     for token, number in tokens.items():
         text = token[: -len(suffix)] if suffix and token.endswith(suffix) else token
         try:
-            raw[number] = _bytelevel.to_bytes(text or token)
+            raw[number] = _bytelevel.to_bytes(text or token) or None
         except UnicodeEncodeError:
             # Byte-level text never reaches such an entry; it is only there as an added token.
             if token not in added:
@@ -130,7 +129,7 @@ def _merges(
             parts: list[Any] = entry.split(" ")
         else:
             parts = entry if type(entry) is list and set(map(type, entry)) == {str} else []
-        if len(parts) != 2:
+        if len(parts) != 2 or "" in parts:
             doc.bad(f"model.merges[{i}]", f"is {shown(entry)}, not a pair of tokens")
         left, right = parts
         try:
