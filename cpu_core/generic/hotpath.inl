@@ -6,6 +6,7 @@
 #include "hotpath.h"
 
 #define SA_GROUP 64
+#define SA_UNROLLED _Pragma("GCC unroll 8")
 
 static inline u64 sa_load_word(const u8 *p) {
   u64 word;
@@ -18,23 +19,28 @@ static inline u64 sa_load_word(const u8 *p) {
 
 typedef struct sa_group {
   u64 low[SA_GROUP], high[SA_GROUP];
-  u64 slot[SA_GROUP];
+  u64 set[SA_GROUP];   /* byte offset of the set in its table */
 } sa_group;
+
+#define SA_SET(type, table, offset) ((const type *)((const char *)(table) + (offset)))
 
 /* at: 65 piece starts. Returns the mask of pieces of 8 to 15 bytes. */
 static inline u64 sa_prepare8(sa_group *g, const sa_entry8 *table, u32 bits, const uint8_t *text, const u32 *at) {
-  const u64 set_mask = ((u64)1 << bits) - 2;
+  const u64 sets = (((u64)1 << bits) - 2) * sizeof *table;
   u32 length[SA_GROUP];
-  u64 longer = 0;
+  u64 word[SA_GROUP], longer = 0;
   for (int k = 0; k < SA_GROUP; k++) length[k] = at[k + 1] - at[k];
-  for (int k = 0; k < SA_GROUP; k++) g->low[k] = sa_load_word(text + at[k]);
+  SA_UNROLLED
+  for (int k = 0; k < SA_GROUP; k++) word[k] = sa_load_word(text + at[k]);
+  u64 *restrict const low = g->low, *restrict const set = g->set;
   for (int k = 0; k < SA_GROUP; k++) {
-    /* a longer piece gets a key that no entry has */
-    const u64 n = length[k] < 8 ? length[k] : 8;
-    g->low[k] = n < 8 ? sa_key8(g->low[k], (u32)n) : ~(u64)0;
-    g->slot[k] = sa_hash8(g->low[k]) & set_mask;
+    const u64 n = length[k], over = (SA_KEY8_BYTES - n) >> 63;
+    const u64 key = sa_key8(word[k], n & 7) | (0 - over); /* a longer piece gets a key that no entry has */
+    low[k] = key;
+    set[k] = sa_hash8(key) * sizeof *table & sets;
   }
-  for (int k = 0; k < SA_GROUP; k++) __builtin_prefetch(table + g->slot[k]);
+  SA_UNROLLED
+  for (int k = 0; k < SA_GROUP; k++) __builtin_prefetch((const char *)table + g->set[k]);
   for (int k = 0; k < SA_GROUP; k += 8)
     longer |= (u64)sa_between8(length + k, SA_KEY8_BYTES + 1, SA_KEY16_BYTES) << k;
   return longer;
@@ -43,19 +49,23 @@ static inline u64 sa_prepare8(sa_group *g, const sa_entry8 *table, u32 bits, con
 /* which: 64 pieces of 8 to 15 bytes. */
 static inline void sa_prepare16(sa_group *g, const sa_entry16 *table, u32 bits, const uint8_t *text,
                                 const u32 *starts, const u32 *which) {
-  const u64 set_mask = ((u64)1 << bits) - 2;
-  u64 length[SA_GROUP];
+  const u64 sets = (((u64)1 << bits) - 2) * sizeof *table;
+  u64 length[SA_GROUP], word[SA_GROUP], word2[SA_GROUP];
+  SA_UNROLLED
   for (int k = 0; k < SA_GROUP; k++) {
     const u32 at = starts[which[k]];
     length[k] = starts[which[k] + 1] - at;
-    g->low[k] = sa_load_word(text + at);
-    g->high[k] = sa_load_word(text + at + 8);
+    word[k] = sa_load_word(text + at);
+    word2[k] = sa_load_word(text + at + 8);
   }
+  u64 *restrict const low = g->low, *restrict const high = g->high, *restrict const set = g->set;
   for (int k = 0; k < SA_GROUP; k++) {
-    g->high[k] = sa_key16_high(g->high[k], (u32)length[k]);
-    g->slot[k] = sa_hash16(g->low[k], g->high[k]) & set_mask;
+    low[k] = word[k];
+    high[k] = sa_key16_high(word2[k], length[k]);
+    set[k] = sa_hash16(word[k], high[k]) * sizeof *table & sets;
   }
-  for (int k = 0; k < SA_GROUP; k++) __builtin_prefetch(table + g->slot[k]);
+  SA_UNROLLED
+  for (int k = 0; k < SA_GROUP; k++) __builtin_prefetch((const char *)table + g->set[k]);
 }
 
 static int64_t sa_hot_probe(const sa_cache *cache, const uint8_t *text, const uint32_t *starts, int64_t n,
@@ -65,7 +75,7 @@ static int64_t sa_hot_probe(const sa_cache *cache, const uint8_t *text, const ui
   const u32 pieces = (u32)n;
   u32 *const longer = missed; /* pieces of 8 to 15 bytes, until the misses are known */
   u32 n_longer = 0, n_missed = 0, padded[SA_GROUP + 1];
-  sa_group groups[2];
+  sa_group first, second, *now = &first, *before = &second;
   for (u32 base = 0; base < pieces + SA_GROUP; base += SA_GROUP) {
     if (base < pieces) {
       const u32 *at = starts + base;
@@ -75,25 +85,32 @@ static int64_t sa_hot_probe(const sa_cache *cache, const uint8_t *text, const ui
         for (u32 k = pieces - base + 1; k <= SA_GROUP; k++) padded[k] = padded[k - 1];
         at = padded;
       }
-      const u64 mask = sa_prepare8(&groups[base / SA_GROUP & 1], hot8, cache->hot8_bits, text, at);
+      const u64 mask = sa_prepare8(now, hot8, cache->hot8_bits, text, at);
       n_longer += (u32)sa_positions(mask, base, longer + n_longer);
     }
     if (base >= SA_GROUP) {
-      const sa_group *g = &groups[(base / SA_GROUP - 1) & 1];
       uint64_t *const out = values + base - SA_GROUP;
-      for (int k = 0; k < SA_GROUP; k++) out[k] = sa_probe8(hot8 + g->slot[k], g->low[k]);
+      SA_UNROLLED
+      for (int k = 0; k < SA_GROUP; k++) out[k] = sa_probe8(SA_SET(sa_entry8, hot8, before->set[k]), before->low[k]);
     }
+    sa_group *const swap = now;
+    now = before;
+    before = swap;
   }
   for (u32 base = 0; base < n_longer + SA_GROUP; base += SA_GROUP) {
     if (base < n_longer) {
       for (u32 k = n_longer; k < base + SA_GROUP; k++) longer[k] = longer[n_longer - 1];
-      sa_prepare16(&groups[base / SA_GROUP & 1], hot16, cache->hot16_bits, text, starts, longer + base);
+      sa_prepare16(now, hot16, cache->hot16_bits, text, starts, longer + base);
     }
     if (base >= SA_GROUP) {
-      const sa_group *g = &groups[(base / SA_GROUP - 1) & 1];
       const u32 *const which = longer + base - SA_GROUP;
-      for (int k = 0; k < SA_GROUP; k++) values[which[k]] = sa_probe16(hot16 + g->slot[k], g->low[k], g->high[k]);
+      SA_UNROLLED
+      for (int k = 0; k < SA_GROUP; k++)
+        values[which[k]] = sa_probe16(SA_SET(sa_entry16, hot16, before->set[k]), before->low[k], before->high[k]);
     }
+    sa_group *const swap = now;
+    now = before;
+    before = swap;
   }
   for (u32 base = 0; base < pieces; base += SA_GROUP) {
     u64 mask = 0;
@@ -104,25 +121,34 @@ static int64_t sa_hot_probe(const sa_cache *cache, const uint8_t *text, const ui
   return n_missed;
 }
 
+/* The ids of one value, exactly as many as there are. */
+static inline uint32_t *sa_emit_one(const uint32_t *spill, u64 value, uint32_t *out) {
+  const u32 count = sa_value_count(value);
+  if (!count) {
+    const u32 ids = (u32)(value >> 32) & 0xFFFFFFF;
+    memcpy(out, spill + (u32)value, ids * sizeof *out);
+    return out + ids;
+  }
+  for (u32 k = 0; k < count; k++) *out++ = (u32)(value >> (20 * k)) & 0xFFFFF;
+  return out;
+}
+
 static uint32_t *sa_hot_emit(const uint32_t *spill, const uint64_t *values, int64_t n, uint32_t *out,
                              int64_t room) {
-  const uint32_t *const limit = out + (room - 3);
-  for (int64_t i = 0; i < n; i++) {
+  /* Three ids are written for every value, and the next ones over those that are too many: fine as long as three
+   * more fit. A piece has at least one byte, so `room` has place for those of all pieces but the last two. */
+  const int64_t sure = room >= n + 2 ? n : n - 2;
+  int64_t i = 0;
+  for (; i < sure; i++) {
     const u64 value = values[i];
-    const u32 count = sa_value_count(value);
-    if (count && out < limit) {
-      out[0] = (u32)value & 0xFFFFF;
-      out[1] = (u32)(value >> 20) & 0xFFFFF;
-      out[2] = (u32)(value >> 40) & 0xFFFFF;
-      out += count;
-    } else if (count) {
-      for (u32 k = 0; k < count; k++) *out++ = (u32)(value >> (20 * k)) & 0xFFFFF;
+    if (__builtin_expect(sa_value_count(value) == 0, 0)) {
+      out = sa_emit_one(spill, value, out);
     } else {
-      const u32 ids = (u32)(value >> 32) & 0xFFFFFFF;
-      memcpy(out, spill + (u32)value, ids * sizeof *out);
-      out += ids;
+      sa_put3(value, out);
+      out += sa_value_count(value);
     }
   }
+  for (; i < n; i++) out = sa_emit_one(spill, values[i], out);
   return out;
 }
 

@@ -156,4 +156,11 @@ static inline u64 sa_probe16(const sa_entry16 *e, u64 low, u64 high) {
   return (e[0].value & sa_ones_if(first == 0)) | (e[1].value & sa_ones_if(second == 0));
 }
 
+/* Three ids of 20 bits to out[0..3). */
+static inline void sa_put3(u64 value, uint32_t *out) {
+  out[0] = (u32)value & 0xFFFFF;
+  out[1] = (u32)(value >> 20) & 0xFFFFF;
+  out[2] = (u32)(value >> 40) & 0xFFFFF;
+}
+
 #endif

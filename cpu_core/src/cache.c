@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define HOT_MAX (2 << 20)     /* bytes of a hot table: with more, hits come from farther away than they are worth */
+#define HOT_MAX (4 << 20)     /* bytes of a hot table: with more, hits come from farther away than they are worth */
 #define HUGE_PAGE (2 << 20)
 #define FIRST_BITS 12         /* tables start with this many entries */
 #define LOAD(bits) (((int64_t)1 << (bits)) / 8 * 5)

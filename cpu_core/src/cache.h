@@ -103,6 +103,10 @@ static inline void sa_hot16_put(sa_entry16 *set, uint64_t low, uint64_t high, ui
   set[0].low = low, set[0].high = high, set[0].value = value;
 }
 
+static inline void sa_map16_prefetch(const sa_map16 *t, uint64_t low, uint64_t high) {
+  __builtin_prefetch(&t->entries[sa_hash16(low, high) & (((uint64_t)1 << t->bits) - 1)]);
+}
+
 /* The value of a key (high = 0 for a key of one word), 0 if it is not there. No key is all zeros. */
 static inline uint64_t sa_map16_find(const sa_map16 *t, uint64_t low, uint64_t high) {
   const uint64_t mask = ((uint64_t)1 << t->bits) - 1;

@@ -65,16 +65,33 @@ static int64_t encode_piece(sa_context *c, const uint8_t *piece, int64_t n, cons
   return count;
 }
 
+/* The key of a piece of n <= SA_KEY16_BYTES bytes. */
+static inline void key_of(const uint8_t *piece, int64_t n, const uint8_t *end, uint64_t *low, uint64_t *high) {
+  const int room = end - piece >= 16;
+  *high = 0;
+  if (n <= SA_KEY8_BYTES) {
+    *low = sa_key8(room ? load64(piece) : load_upto8(piece, n), (uint64_t)n);
+  } else {
+    *low = load64(piece);
+    *high = sa_key16_high(room ? load64(piece + 8) : load_upto8(piece + 8, n - 8), (uint64_t)n);
+  }
+}
+
+/* Starts to fetch what resolve will look at. */
+static inline void prefetch(const sa_context *c, const uint8_t *piece, int64_t n, const uint8_t *end) {
+  uint64_t low, high;
+  if (n > SA_KEY16_BYTES) return;
+  key_of(piece, n, end, &low, &high);
+  sa_map16_prefetch(&c->model->pieces, low, high);
+  if (c->cache.on) sa_map16_prefetch(&c->cache.back, low, high);
+}
+
 /* The value of a piece that the hot tables do not have, found or computed, and put in them. 0: out of memory. */
 static uint64_t resolve(sa_context *c, const uint8_t *piece, int64_t n, const uint8_t *end) {
   sa_cache *cache = &c->cache;
-  const int room = end - piece >= 16;
   uint64_t low = 0, high = 0, hash = 0, value = 0;
-  if (n <= SA_KEY8_BYTES) {
-    low = sa_key8(room ? load64(piece) : load_upto8(piece, n), (uint32_t)n);
-  } else if (n <= SA_KEY16_BYTES) {
-    low = load64(piece);
-    high = sa_key16_high(room ? load64(piece + 8) : load_upto8(piece + 8, n - 8), (uint32_t)n);
+  if (n <= SA_KEY16_BYTES) {
+    key_of(piece, n, end, &low, &high);
   } else if (n <= SA_CACHE_LONGEST && cache->on) {
     hash = sa_hash_bytes(piece, (u64)n);
     value = sa_cache_find_long(cache, hash, piece, (uint32_t)n);
@@ -197,6 +214,10 @@ static int64_t encode_pieces(sa_context *c, pieces *p, uint32_t *ids, int64_t *r
       if (p->drop)
         for (int64_t i = 0; i < count; i++)
           if (dropped(p, chunk + c->starts[i])) c->values[i] = SA_NOTHING;
+      for (int64_t k = 0; k < misses; k++) {
+        const uint32_t i = c->missed[k];
+        prefetch(c, text + c->starts[i], c->starts[i + 1] - c->starts[i], end);
+      }
       for (int64_t k = 0; k < misses; k++) {
         const uint32_t i = c->missed[k];
         if (dropped(p, chunk + c->starts[i])) continue;

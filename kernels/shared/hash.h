@@ -12,14 +12,18 @@
 #define SA_KEY8_BYTES 7   /* longest piece whose key is one word */
 #define SA_KEY16_BYTES 15 /* … two words */
 
+/* The low n <= 7 bytes of a word, by shifts: compilers turn these into vectors, a mask of n bytes not always. */
+SA_HD u64 sa_low_bytes(u64 word, u64 n) {
+  u64 away = 8 * (7 - n);
+  return (((word << 8) << away) >> away) >> 8;
+}
+
 /* Key of a piece of n <= 7 bytes, given the 8 bytes at its start (whatever follows it). */
-SA_HD u64 sa_key8(u64 bytes, u32 n) { return (bytes & (((u64)1 << (8 * n)) - 1)) | ((u64)n << 56); }
+SA_HD u64 sa_key8(u64 bytes, u64 n) { return sa_low_bytes(bytes, n) | (n << 56); }
 
 /* High word of the key of a piece of 8 <= n <= 15 bytes, given the 8 bytes at its ninth; the low word is
  * its first eight bytes. */
-SA_HD u64 sa_key16_high(u64 bytes, u32 n) {
-  return (bytes & (((u64)1 << (8 * (n - 8))) - 1)) | ((u64)n << 56);
-}
+SA_HD u64 sa_key16_high(u64 bytes, u64 n) { return sa_low_bytes(bytes, n - 8) | (n << 56); }
 
 /* Hashes whose low bits choose the slot: sums of products of 32-bit halves, which every vector unit has, from
  * bit 32 on, where each byte of the key has had its say. */
