@@ -134,10 +134,10 @@ static inline uint32_t *sa_emit_one(const uint32_t *spill, u64 value, uint32_t *
 }
 
 static uint32_t *sa_hot_emit(const uint32_t *spill, const uint64_t *values, int64_t n, uint32_t *out,
-                             int64_t room) {
-  /* Three ids are written for every value, and the next ones over those that are too many: fine as long as three
-   * more fit. A piece has at least one byte, so `room` has place for those of all pieces but the last two. */
-  const int64_t sure = room >= n + 2 ? n : n - 2;
+                             int64_t left) {
+  /* Three ids are written for every value, the next ones over those that were too many: fine while three more
+   * fit. They do if three bytes of text are left, and a piece has at least one. */
+  const int64_t sure = left >= 3 ? n : n - 2;
   int64_t i = 0;
   for (; i < sure; i++) {
     const u64 value = values[i];

@@ -232,7 +232,7 @@ static int64_t encode_pieces(sa_context *c, pieces *p, uint32_t *ids, int64_t *r
         to = count;
         if (stop < c->starts[count])
           for (to = i + 1; c->starts[to] < stop;) to++;
-        out = hot->emit(c->cache.spill, c->values + i, to - i, out, p->n - (chunk + c->starts[i]));
+        out = hot->emit(c->cache.spill, c->values + i, to - i, out, p->n - (chunk + c->starts[to - 1]));
       }
       carried = chunk + c->starts[count];
     }

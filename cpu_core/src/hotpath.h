@@ -9,8 +9,9 @@ struct sa_hot_path {
    * text are readable from each start. Fills values (0: not there) and lists the misses; returns how many. */
   int64_t (*probe)(const sa_cache *cache, const uint8_t *text, const uint32_t *starts, int64_t n,
                    uint64_t *values, uint32_t *missed);
-  /* Writes the ids of n values to out, where room ids may be written, used or not; returns their end. */
-  uint32_t *(*emit)(const uint32_t *spill, const uint64_t *values, int64_t n, uint32_t *out, int64_t room);
+  /* Writes the ids of n values to out, which has room for one id per byte of text from their first piece on; left:
+   * bytes of text from the start of their last piece on. Returns the end of the ids. */
+  uint32_t *(*emit)(const uint32_t *spill, const uint64_t *values, int64_t n, uint32_t *out, int64_t left);
 };
 
 #endif
