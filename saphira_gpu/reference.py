@@ -16,9 +16,10 @@ from functools import lru_cache
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
-from saphira_gpu import reference_normalize
+from saphira_gpu import reference_normalize, reference_patterns, reference_pretok
 from saphira_gpu._resources import resource
 from saphira_gpu.errors import InputError, UnsupportedError
+from saphira_gpu.pretok.steps import Bytemap, Prefix, Scheme
 from saphira_gpu.spec import AddedToken, Bpe, Spec
 
 MODES = ("plain", "parse", "hf_plain", "error")
@@ -156,7 +157,7 @@ def classify(segment: bytes) -> list[Char]:
 
 def _char_at(segment: bytes, at: int) -> tuple[int, str]:
     """Width and tag of the character at byte `at`."""
-    lead, tags = segment[at], _tags()
+    lead, tags = segment[at], tag_table()
     if lead < 0x80:
         return 1, tags[lead]
     if lead < 0xC0 or lead > 0xF4:
@@ -177,7 +178,7 @@ _OVERLONG = {"Space": "WsOther", "Newline": "WsOther", "Apostrophe": "Punct", "S
 
 
 @lru_cache(1)
-def _tags() -> list[str]:
+def tag_table() -> list[str]:
     """The tag of each value four bytes hold, from lines `first last number name` (hex, hex)."""
     tags = ["Other"] * 0x140000  # F4 BF BF BF is U+13FFFF
     for line in resource("tables/generated/superatoms.tsv").read_text("utf-8").splitlines():
@@ -189,21 +190,35 @@ def _tags() -> list[str]:
 
 
 def remap(spec: Spec, chars: Sequence[Char]) -> str:
-    """The class of each character under the Spec's scheme, one letter a character."""
-    if spec.pretok.scheme not in _SCHEMES:
-        raise UnsupportedError(f"the reference has no scheme {spec.pretok.scheme!r}")
-    classes, _ = _SCHEMES[spec.pretok.scheme]
-    return "".join(classes.get(char.tag, "O") for char in chars)
+    """The class of each character under the Spec's scheme, one letter a character; "" for a Spec
+    whose text is split by several."""
+    scheme = spec.pretok.scheme
+    if not _is_one_scheme(spec):
+        return ""
+    if scheme in _SCHEMES:
+        classes, _ = _SCHEMES[scheme]
+        return "".join(classes.get(char.tag, "O") for char in chars)
+    return reference_patterns.classes(scheme, chars)
+
+
+def _is_one_scheme(spec: Spec) -> bool:
+    """Raises UnsupportedError for a scheme that isn't known."""
+    scheme = spec.pretok.scheme
+    if scheme and scheme not in _SCHEMES and scheme not in reference_patterns.names():
+        raise UnsupportedError(f"the reference has no scheme {scheme!r}")
+    return scheme != "" and not spec.pretok.add_prefix_space
 
 
 def boundaries(
     spec: Spec, segment: bytes, chars: Sequence[Char], classes: str
 ) -> list[tuple[int, int]]:
-    """The pieces (start, end) of a segment, which they cover without a gap.
+    """The pieces (start, end) of a segment under the Spec's scheme.
 
-    At each position the first rule of the scheme that matches gives the piece, as the alternatives
-    of a regular expression do.
+    Of GPT-2, at each position the first rule that matches gives the piece, as the alternatives of a
+    regular expression do; the other schemes are regular expressions (`reference_patterns`).
     """
+    if spec.pretok.scheme not in _SCHEMES:
+        return reference_patterns.pieces(spec.pretok.scheme, segment, chars)
     _, rules = _SCHEMES[spec.pretok.scheme]
     pieces = []
     at = 0
@@ -213,6 +228,18 @@ def boundaries(
         pieces.append((chars[at].start, chars[end - 1].end))
         at = end
     return pieces
+
+
+def program(spec: Spec, segment: bytes) -> list[tuple[tuple[int, int], str]]:
+    """The pieces of a segment under the Spec's stages: where each comes from, and its symbols."""
+    steps = spec.pretok.stages
+    steps = (Scheme(spec.pretok.scheme),) if spec.pretok.scheme else steps
+    steps = (Prefix(" "), *steps) if spec.pretok.add_prefix_space else steps
+    mapped = any(isinstance(step, Bytemap) for step in steps)
+    return [
+        (piece.span, piece.text.decode() if mapped else bytemap(piece.text))
+        for piece in reference_pretok.pieces(steps, segment)
+    ]
 
 
 # A rule: (bytes from the position on, classes, position) → end, or the position where it does not
@@ -280,12 +307,15 @@ def bpe(spec: Spec, symbols: str) -> list[str]:
     """The tokens of one piece, as byte-alphabet text.
 
     Of all neighbouring pairs the one of lowest rank is merged, the leftmost where it occurs more
-    than once; again, until no pair has a rank.
+    than once; again, until no pair has a rank. The end-of-word suffix, if there is one, is part of
+    the last symbol. Of a merge list, symbols without an id are left out.
     """
     ids, ranks = _tables(spec.bpe)
     if spec.bpe.whole_piece_first and symbols in ids:
         return [symbols]
-    parts = list(symbols)
+    parts = [*symbols[:-1], symbols[-1] + spec.bpe.end_of_word_suffix]
+    if ranks is not None:
+        parts = [part for part in parts if part in ids]
     while True:
         if ranks is None:  # a rank file: a pair merges if it makes a token, whose id is its rank
             found = [(ids.get(a + b), at) for at, (a, b) in enumerate(pairwise(parts))]
@@ -308,6 +338,8 @@ def _tables(bpe: Bpe) -> Tables:
         if kept is bpe:
             return tables
     text = [bytemap(token or b"") for token in bpe.tokens]
+    for id, end in enumerate(bpe.ends):
+        text[id] += bpe.end_of_word_suffix * end
     ids = {token: id for id, token in enumerate(text) if token}
     ranks = None
     if bpe.merges is not None:
@@ -363,12 +395,17 @@ def stages(spec: Spec, data: bytes | str, special: str = "plain") -> list[Stages
             continue
         chars = classify(segment)
         classes = remap(spec, chars)
-        pieces = boundaries(spec, segment, chars, classes)
-        symbols = [bytemap(segment[first:last]) for first, last in pieces]
+        if _is_one_scheme(spec):
+            pieces = boundaries(spec, segment, chars, classes)
+            symbols = [bytemap(segment[first:last]) for first, last in pieces]
+        else:
+            made = program(spec, segment)
+            pieces, symbols = [span for span, _ in made], [piece for _, piece in made]
         tokens = [bpe(spec, piece) for piece in symbols]
         ids = [id for piece in tokens for id in vocab(spec, piece)]
-        made = (segment, chars, classes, pieces, symbols, tokens, ids)
-        result.append(Stages(start, end, None, *made))
+        result.append(
+            Stages(start, end, None, segment, chars, classes, pieces, symbols, tokens, ids)
+        )
     return result
 
 

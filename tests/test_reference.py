@@ -385,7 +385,8 @@ def test_refusals() -> None:
     unknown = Spec((), Pretok("nonsense"), SPLIT_ONLY.bpe)
     with pytest.raises(UnsupportedError, match="nonsense"):
         reference.encode(unknown, "a")
-    holes = Spec((), Pretok("gpt2"), Bpe((b"a", None), ()))
+    assert reference.encode(Spec((), Pretok("gpt2"), Bpe((b"a", None), ())), "bab") == [0]
+    holes = Spec((), Pretok("gpt2"), Bpe((b"a", None), None))
     assert reference.encode(holes, "a") == [0]
     with pytest.raises(InputError, match="'b'"):
         reference.encode(holes, "b")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from saphira_gpu.loaders._document import Document
-from saphira_gpu.pretok import config
-from saphira_gpu.pretok.steps import Bytemap, Prefix, Scheme, Step
+from saphira_gpu.pretok import config, schemes
+from saphira_gpu.pretok.steps import AFTER, BEFORE, Bytemap, Classes, Prefix, Scheme, Step
 from saphira_gpu.spec import Pretok
+
+# Sequences that are compiled schemes of their own.
+_SEQUENCES = {(Classes("digits", (("N", BEFORE | AFTER),)), Scheme("gpt2")): "starcoder"}
 
 
 def pretok(doc: Document, value: object, key: str = "pre_tokenizer") -> Pretok:
@@ -29,6 +32,11 @@ def of_steps(steps: tuple[Step, ...]) -> Pretok:
     """The plainest Pretok with these steps."""
     spaced = bool(steps) and steps[0] == Prefix(" ")
     rest = steps[1:] if spaced else steps
-    if len(rest) == 1 and isinstance(rest[0], Scheme):
-        return Pretok(rest[0].name, add_prefix_space=spaced)
+    scheme = rest[0].name if len(rest) == 1 and isinstance(rest[0], Scheme) else None
+    if rest in _SEQUENCES and any(
+        known["name"] == _SEQUENCES[rest] for known in schemes.table()["schemes"]
+    ):
+        scheme = _SEQUENCES[rest]
+    if scheme is not None:
+        return Pretok(scheme, add_prefix_space=spaced)
     return Pretok(stages=rest, add_prefix_space=spaced)
