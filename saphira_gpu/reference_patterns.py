@@ -56,18 +56,28 @@ def pieces(name: str, segment: bytes, chars: Sequence[reference.Char]) -> list[t
         return [piece.span for piece in found]
     scheme = next(scheme for scheme in schemes.table()["schemes"] if scheme["name"] == name)
     engine = max(scheme["patterns"])  # tiktoken's, if it has one
-    text = "".join(_symbol(segment, char) for char in chars)
-    edges = [char.start for char in chars] + [len(segment)]
     spans = []
     done = 0
-    for match in _compiled(scheme["patterns"][engine], engine).finditer(text):
-        if match.start() > done and not scheme["invert"]:
-            spans.append((edges[done], edges[match.start()]))
-        done = match.end()
-        spans.append((edges[match.start()], edges[done]))
-    if done < len(text) and not scheme["invert"]:
-        spans.append((edges[done], edges[-1]))
+    for start, end in matches(scheme["patterns"][engine], engine, segment, chars):
+        if start > done and not scheme["invert"]:
+            spans.append((done, start))
+        spans.append((start, end))
+        done = end
+    if done < len(segment) and not scheme["invert"]:
+        spans.append((done, len(segment)))
     return spans
+
+
+def matches(
+    pattern: str, engine: str, segment: bytes, chars: Sequence[reference.Char]
+) -> list[tuple[int, int]]:
+    """What a pattern of an engine ("hf", "tiktoken") matches, in bytes of the segment, leftmost
+    first and none inside another. Raises UnsupportedError for a pattern that needs more than the
+    known ones."""
+    text = "".join(_symbol(segment, char) for char in chars)
+    edges = [char.start for char in chars] + [len(segment)]
+    found = _compiled(pattern, engine).finditer(text)
+    return [(edges[match.start()], edges[match.end()]) for match in found]
 
 
 def classes(name: str, chars: Sequence[reference.Char]) -> str:
@@ -140,9 +150,13 @@ class _Rewrite:
         if char == "p":
             close = self.pattern.index("}", self.at)
             name, self.at = self.pattern[self.at + 1 : close], close + 1
+            if name not in _PROPERTIES:
+                raise UnsupportedError(f"the reference has no property {name!r}")
             return _with(_PROPERTIES[name].__contains__)
         if char in "sS":
             return _with(lambda tag: (tag in reference.SPACE_TAGS) == (char == "s"))
+        if char.isalnum() and char not in _ESCAPES:
+            raise UnsupportedError(f"the reference has no escape {char!r}")
         return frozenset(_ESCAPES.get(char, char))
 
     def set(self) -> Symbols:

@@ -4,7 +4,7 @@ give.
 A piece is text, and for each of its bytes the place (start, end) in the given text of the character
 that the byte comes from. A step turns a piece into pieces; every piece is a text of its own, so
 bytes that are not UTF-8 are looked at within their piece. The rules are those of Hugging Face
-`tokenizers` 0.23.3; `Regex` steps run through a library and have no reference here.
+`tokenizers` 0.23.3; of the patterns of `Regex` steps, those that `reference_patterns` can read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from saphira_gpu import reference
+from saphira_gpu import reference, reference_patterns
 from saphira_gpu._resources import resource
 from saphira_gpu.errors import UnsupportedError
 from saphira_gpu.pretok import schemes
@@ -30,6 +30,7 @@ from saphira_gpu.pretok.steps import (
     Length,
     Literal,
     Prefix,
+    Regex,
     Replace,
     Scheme,
     Scripts,
@@ -64,8 +65,8 @@ class Element(NamedTuple):
 
 
 def pieces(steps: Sequence[Step], text: bytes) -> list[Piece]:
-    """The pieces of a text, none of them empty. Raises UnsupportedError for a Regex step, and for a
-    scheme that the reference doesn't know."""
+    """The pieces of a text, none of them empty. Raises UnsupportedError for a pattern or scheme
+    that the reference doesn't know."""
     places = [
         (char.start, char.end)
         for char in reference.classify(text)
@@ -138,6 +139,12 @@ def _digits3(step: Digits3, piece: Piece) -> list[Piece]:
             matches.append((at, at + 3))
             at += 2
         at += 1
+    return _by_matches(piece, matches, step.cuts)
+
+
+def _regex(step: Regex, piece: Piece) -> list[Piece]:
+    chars = reference.classify(piece.text)
+    matches = reference_patterns.matches(step.pattern, "hf", piece.text, chars)
     return _by_matches(piece, matches, step.cuts)
 
 
@@ -231,6 +238,7 @@ _STEPS: dict[type, Callable[..., list[Piece]]] = {
     Classes: _classes,
     Literal: _literal,
     Digits3: _digits3,
+    Regex: _regex,
     Scheme: _scheme,
     Scripts: _scripts,
     Length: _length,
