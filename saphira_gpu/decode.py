@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
@@ -11,13 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 from saphira_gpu import columns, spec
-from saphira_gpu._arrays import I64, Bools
-from saphira_gpu.batch import INT32_MAX, Batch, Tokens, bits
+from saphira_gpu._arrays import I64, U32, Bools
+from saphira_gpu.batch import INT32_MAX, Batch, Tokens, bits, cumulated
 from saphira_gpu.engines import cpu
 from saphira_gpu.errors import InputError
 from saphira_gpu.vocabulary import Vocabulary
 
 _Integers = np.ndarray[Any, np.dtype[Any]]
+# Ids that are worth a call of the core.
+_MANY = 200
 
 
 class Decoder:
@@ -39,9 +42,8 @@ class Decoder:
             self.table += _with_ends(raw, vocabulary.ends, rule.last_word_end)
 
     @cached_property
-    def _column(self) -> pa.Array:
-        """The table as a column."""
-        return pa.array(self.table, pa.large_binary())
+    def _table(self) -> cpu.Table:
+        return cpu.Table(self.table, np.resize(self.special, len(self.table)))
 
     def decode(self, ids: Any, skip_special: bool) -> bytes:
         """The joined bytes. ids: integers in any one-dimensional sequence or array.
@@ -52,6 +54,12 @@ class Decoder:
 
     def join(self, numbers: _Integers, to_the_end: bool) -> bytes:
         """The joined bytes of numbers that are ids. to_the_end: no more ids come behind them."""
+        if len(numbers) > _MANY and not self.last_differs:
+            done = self._table.decode(
+                numbers.astype(np.uint32), np.array([0, len(numbers)], np.int64), False
+            )
+            assert not isinstance(done, int)
+            return done[0].tobytes()
         found = numbers.tolist()
         if self.last_differs and found and to_the_end:
             found[-1] += self._n
@@ -77,15 +85,22 @@ class Decoder:
         """The text of each row; None is a null row."""
         if isinstance(rows, str | bytes):
             raise InputError(f"decode_batch takes rows of ids, not {type(rows).__name__}")
-        texts: list[str | None] = []
+        parts: list[_Integers] = []
+        valid = []
         for row, ids in enumerate(rows):
             if hasattr(ids, "as_py"):  # an Arrow scalar
                 ids = ids.as_py()
             try:
-                data = None if ids is None else self.decode(ids, skip_special)
+                parts.append(integers([] if ids is None else ids))
             except InputError as error:
                 raise InputError(f"row {row}, {error}", row) from None
-            texts.append(None if data is None else data.decode("utf-8", errors))
+            valid.append(ids is not None)
+        offsets = cumulated(np.array([len(part) for part in parts], np.int64))
+        numbers: _Integers = np.concatenate([np.zeros(0, np.int64), *map(_signed, parts)])
+        tokens = Tokens(numbers, offsets, np.array(valid, np.bool_))
+        texts: list[str | None] = _texts([self._decoded(tokens, skip_special, 0)], errors)[
+            0
+        ].to_pylist()
         return texts
 
     def decode_column(
@@ -107,30 +122,53 @@ class Decoder:
         return pa.chunked_array(done, kind) if isinstance(array, pa.ChunkedArray) else done[0]
 
     def _decoded(self, tokens: Tokens, skip_special: bool, first_row: int) -> pa.Array:
-        """large_binary. first_row: the column's row of row 0."""
-        first, last = int(tokens.offsets[0]), int(tokens.offsets[-1])
-        ids: _Integers = tokens.ids[first:last]
-        offsets = tokens.offsets - first
-        at = self.unknown(ids)
-        if at is not None:
-            row = int(np.searchsorted(offsets, at, "right")) - 1
-            where = f"row {first_row + row}, position {at - int(offsets[row])}"
-            message = f"{where}: {int(ids[at])} is not an id of this tokenizer"
-            raise InputError(message, first_row + row)
+        """large_binary. tokens: offsets from 0. first_row: the column's row of row 0."""
+        ids, offsets = tokens.ids, tokens.offsets
+        at = self._outside(ids)
+        if at is None:
+            numbers = ids.astype(np.uint32, copy=False)
+            if self.last_differs:
+                at = self.unknown(numbers)
+        if at is None:
+            if self.last_differs:
+                numbers = self._with_last(numbers, offsets, skip_special)
+            done = self._table.decode(numbers, offsets, skip_special)
+            if not isinstance(done, int):
+                validity = None if tokens.validity is None else bits(tokens.validity)
+                return Batch(*done, validity).to_arrow(pa.large_binary())
+            at = done
+        row = int(np.searchsorted(offsets, at, "right")) - 1
+        where = f"row {first_row + row}, position {at - int(offsets[row])}"
+        message = f"{where}: {int(ids[at])} is not an id of this tokenizer"
+        raise InputError(message, first_row + row)
+
+    def _outside(self, numbers: _Integers) -> int | None:
+        """The first position of a number that a table of uint32 can't be asked for, or None."""
+        kind = np.iinfo(numbers.dtype)
+        if not numbers.size or (kind.min >= 0 and kind.max < 2**32):
+            return None
+        if numbers.min() >= 0 and numbers.max() < self._n:
+            return None
+        return int(np.argmax((numbers < 0) | (numbers >= self._n)))
+
+    def _with_last(self, numbers: U32, offsets: I64, skip_special: bool) -> U32:
+        """The numbers, the last one of each row that is decoded in the second half of the table."""
+        kept = np.ones(len(numbers), np.bool_)
         if skip_special:
-            kept = ~self.special[ids]
-            offsets = np.concatenate(([0], np.cumsum(kept)))[offsets]
-            ids = ids[kept]
-        if self.last_differs:
-            ids = ids.astype(np.int64)
-            ids[offsets[1:][np.diff(offsets) > 0] - 1] += self._n
-        bytes_of_ids = self._column.take(pa.array(ids))
-        _, ends, data = bytes_of_ids.buffers()
-        ends = np.zeros(1, np.int64) if ends is None else np.frombuffer(ends, np.int64)
-        data = pa.py_buffer(b"") if data is None else data
-        text = np.frombuffer(data, np.uint8)
-        validity = None if tokens.validity is None else bits(tokens.validity)
-        return Batch(text, ends[offsets], validity).to_arrow(pa.large_binary())
+            kept = ~self.special[numbers]
+        places = np.flatnonzero(kept)
+        counts = np.concatenate(([0], np.cumsum(kept)))[offsets]
+        last = places[counts[1:][np.diff(counts) > 0] - 1]
+        numbers = numbers.copy()
+        numbers[last] += np.uint32(self._n)
+        return numbers
+
+
+def _signed(numbers: _Integers) -> _Integers:
+    """int64, -1 for a number that is too large for it."""
+    if numbers.dtype == np.uint64:
+        return np.where(numbers < 2**63, numbers, 0).astype(np.int64) - (numbers >= 2**63)
+    return numbers
 
 
 def _with_ends(raw: list[bytes], ends: I64, word_end: str) -> list[bytes]:
@@ -241,6 +279,9 @@ def integers(ids: Any) -> _Integers:
         if ids is None:
             raise InputError("ids are integers, not None")
         ids = list(ids)
+        if set(map(type, ids)) == {int}:
+            with contextlib.suppress(OverflowError):
+                return np.array(ids, np.int64)
         for at, value in enumerate(ids):
             if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
                 raise InputError(f"position {at}: {value!r} is not an integer")

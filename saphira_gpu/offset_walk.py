@@ -52,11 +52,14 @@ class Walk:
         self._adds = spec.pretok.add_prefix_space or not kinds.isdisjoint({Prefix, Replace})
         self._maps = Bytemap in kinds
 
-    def is_needed(self, text: bytes) -> bool:
-        """Whether a row whose ids add up to it, no added token among them, may differ from them."""
-        if self._adds:
-            return True
-        return self._normalizers is not None and not self._normalizers.quick(text)
+    @property
+    def may_change_text(self) -> bool:
+        """Whether the ids of a row may add up to it by chance."""
+        return self._adds or self._normalizers is not None
+
+    def changes(self, text: bytes) -> bool:
+        """Whether they may for this row, which has no added token among its ids."""
+        return self._adds or (self._normalizers is not None and not self._normalizers.quick(text))
 
     def spans(
         self, text: bytes, ids: list[int], special: str

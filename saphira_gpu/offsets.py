@@ -53,15 +53,16 @@ class Offsets:
         spans[:, 0] = spans[:, 1] - self._lengths[tokens.ids]
         odd = np.diff(before) != np.diff(batch.offsets)
         odd[rows[self._careful[tokens.ids]]] = True
+        some = tokens.counts > 0
+        if self._walk.may_change_text:
+            for row in np.flatnonzero(some & ~odd).tolist():
+                odd[row] = self._walk.changes(batch.row(row))
         wide: Wide = {}
-        for row in np.flatnonzero(tokens.counts).tolist():
-            if odd[row] or self._walk.is_needed(batch.row(row)):
-                first, last = tokens.offsets[row : row + 2].tolist()
-                own, of_row = self._walk.spans(
-                    batch.row(row), tokens.ids[first:last].tolist(), special
-                )
-                spans[first:last] = own
-                wide |= {first + i: text for i, text in of_row.items()}
+        for row in np.flatnonzero(some & odd).tolist():
+            first, last = tokens.offsets[row : row + 2].tolist()
+            own, of_row = self._walk.spans(batch.row(row), tokens.ids[first:last].tolist(), special)
+            spans[first:last] = own
+            wide |= {first + i: text for i, text in of_row.items()}
         return spans, wide
 
     def _trimmed(self, spans: I64, ids: Ids, is_first: Bools, wide: Wide) -> I64:
@@ -108,7 +109,8 @@ class _Characters:
         bits = cpu.classify(batch)[1].astype("<u8").view(np.uint8)
         self._starts = np.unpackbits(bits, count=len(text), bitorder="little")
         # _before[i]: characters that start before byte i
-        self._before = np.zeros(len(text) + 1, np.int64)
+        small = len(text) < 2**31
+        self._before = np.zeros(len(text) + 1, np.int32 if small else np.int64)
         np.cumsum(self._starts, out=self._before[1:])
         self._row_starts = (batch.offsets[:-1].astype(np.int64) - first)[rows]
         self._row_ends = (batch.offsets[1:].astype(np.int64) - first)[rows]

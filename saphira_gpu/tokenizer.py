@@ -360,8 +360,8 @@ class Tokenizer:
     ) -> list[str | None]:
         """The text of each row of ids; None is a null row. rows: as `decode` takes them, or Tokens.
 
-        Raises InputError, naming the row and the position, for an id this tokenizer hasn't, and
-        UnicodeDecodeError under errors="strict".
+        Raises InputError, naming the row and the position, for an id this tokenizer hasn't, and,
+        naming the row, under errors="strict" for one that isn't UTF-8.
         """
         return self._decoder.decode_rows(rows, errors, skip_special)
 

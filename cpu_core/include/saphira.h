@@ -295,6 +295,30 @@ typedef struct sa_report {
 int32_t sa_encode(sa_encoder *encoder, const sa_rows *rows, const sa_options *options, uint32_t *ids,
                   int64_t *id_offsets, int64_t *hits, sa_report *report);
 
+/* ---- stage decode ---- */
+
+/* What an id is. */
+#define SA_TOKEN_NONE 0
+#define SA_TOKEN_TEXT 1
+#define SA_TOKEN_SPECIAL 2
+
+/* The bytes of every id. */
+typedef struct sa_tokens {
+  int64_t n;
+  const int64_t *offsets;  /* n + 1 into bytes */
+  const uint8_t *bytes;
+  const uint8_t *kinds;    /* SA_TOKEN_* */
+} sa_tokens;
+
+/* byte_offsets[i + 1] = bytes of rows 0 .. i of ids, row i being ids[id_offsets[i], id_offsets[i+1]);
+ * skip_special leaves out tokens of that kind. Returns -1, or where the first number is that is no id. */
+int64_t sa_decode_lengths(const sa_tokens *tokens, const uint32_t *ids, const int64_t *id_offsets, int64_t n_rows,
+                          int32_t skip_special, int64_t *byte_offsets);
+
+/* Writes the bytes of n ids, all of them known; they must add up to capacity. */
+void sa_decode(const sa_tokens *tokens, const uint32_t *ids, int64_t n, int32_t skip_special, uint8_t *out,
+               int64_t capacity);
+
 /* ---- tables ---- */
 
 /* A generated table by name (NULL if there is none), for upload to a device. */

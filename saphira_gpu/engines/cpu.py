@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from saphira_gpu._arrays import I64, U8, U32, U64
+from saphira_gpu._arrays import I64, U8, U32, U64, Bools
 from saphira_gpu.batch import Batch
 from saphira_gpu.engines._memory import Output, Pool
 from saphira_gpu.errors import BuildError, DeviceError, InputError, UnsupportedError
@@ -318,6 +318,41 @@ class Engine:
         if n < 0:
             raise MemoryError("the core ran out of memory")
         return [int(number) for number in ids[:n]]
+
+
+class Table:
+    """The bytes of every id, for stage decode. special: which ids are special tokens. An id of no
+    bytes is none."""
+
+    def __init__(self, tokens: Sequence[bytes], special: Bools) -> None:
+        offsets = np.zeros(len(tokens) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, tokens), np.int64, len(tokens)), out=offsets[1:])
+        kinds = np.where(special, lib.SA_TOKEN_SPECIAL, lib.SA_TOKEN_TEXT).astype(np.uint8)
+        kinds[np.diff(offsets) == 0] = lib.SA_TOKEN_NONE
+        self._alive = [
+            ffi.from_buffer("int64_t[]", offsets),
+            ffi.from_buffer("uint8_t[]", b"".join(tokens)),
+            ffi.from_buffer("uint8_t[]", kinds),
+        ]
+        self._struct = ffi.new("sa_tokens *", {"n": len(tokens)})
+        self._struct.offsets, self._struct.bytes, self._struct.kinds = self._alive
+
+    def decode(self, ids: U32, offsets: I64, skip_special: bool) -> tuple[U8, I64] | int:
+        """The bytes of rows of ids, and int64[n_rows + 1], where those of each row start; or the
+        position of the first number that is no id. offsets: int64[n_rows + 1] into ids, from 0."""
+        source = ffi.from_buffer("uint32_t[]", np.ascontiguousarray(ids[: int(offsets[-1])]))
+        rows = ffi.from_buffer("int64_t[]", np.ascontiguousarray(offsets))
+        ends = np.zeros(len(offsets), np.int64)
+        n_rows = len(offsets) - 1
+        wrong = lib.sa_decode_lengths(
+            self._struct, source, rows, n_rows, skip_special, ffi.from_buffer("int64_t[]", ends)
+        )
+        if wrong >= 0:
+            return int(wrong)
+        data = np.empty(int(ends[-1]), np.uint8)
+        target = ffi.from_buffer("uint8_t[]", data)
+        lib.sa_decode(self._struct, source, len(source), skip_special, target, len(data))
+        return data, ends
 
 
 def _gc_encoder(encoder: Any, model: Any) -> Any:
