@@ -141,7 +141,7 @@ static const struct sa_hot_path *sa_hot(void) {
 static int64_t probe(sa_context *c, const struct sa_hot_path *hot, const uint8_t *text, int64_t n,
                      const uint8_t *end) {
   int64_t sure = c->cache.on ? n : 0;
-  while (sure > 0 && end - (text + c->starts[sure - 1]) < 16) sure--;
+  while (sure > 0 && (end - (text + c->starts[sure - 1]) < 16 || end - (text + c->starts[sure]) < 8)) sure--;
   int64_t misses = hot->probe(&c->cache, text, c->starts, sure, c->values, c->missed);
   for (; sure < n; sure++) c->missed[misses++] = (uint32_t)sure;
   return misses;

@@ -70,6 +70,8 @@ int main(int argc, char **argv) {
   run("classify", st_classify);
   run("pretok", st_pretok);
   run("normalize", st_normalize);
+  run("encode", st_encode);
+  run("consumers", st_consumers);
   printf("%-12s %12lld checks %6lld failures\n", "all", (long long)checks, (long long)failures);
   return failures != 0;
 }

@@ -67,5 +67,7 @@ void st_split(int k, const st_char *chars, int64_t n_chars, uint8_t *starts);
 void st_classify(void);
 void st_pretok(void);
 void st_normalize(void);
+void st_encode(void);
+void st_consumers(void);
 
 #endif

@@ -1,0 +1,146 @@
+/* From rows to ids: a small model against merging done by the definition, text and ids beside unmapped pages. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "saphira.h"
+#include "selftest.h"
+
+#define MAX_IDS 700
+#define MAX_BYTES 3000
+
+typedef struct toy {
+  int64_t n_ids, n_merges, offsets[MAX_IDS + 1];
+  uint8_t bytes[1 << 14];
+  uint32_t byte_ids[256], merges[3 * MAX_IDS];
+} toy;
+
+/* All bytes, then merges of what there is. monotone = 0 shuffles the ranks. */
+static void toy_make(toy *t, int monotone) {
+  static const char letters[] = "ab e\n'.\xc3\xa9";
+  t->n_ids = 256;
+  t->n_merges = 0;
+  for (int b = 0; b < 256; b++) {
+    t->bytes[b] = (uint8_t)(255 - b);
+    t->byte_ids[255 - b] = (uint32_t)b;
+    t->offsets[b] = b;
+  }
+  t->offsets[256] = 256;
+  for (int tries = 0; tries < 4000 && t->n_ids < MAX_IDS && t->offsets[t->n_ids] < (1 << 14) - 80; tries++) {
+    uint32_t pair[2];
+    uint8_t joined[80];
+    int64_t n = 0;
+    for (int k = 0; k < 2; k++) {
+      const int fresh = st_below(3) == 0;
+      pair[k] = fresh || t->n_ids == 256 ? t->byte_ids[(uint8_t)letters[st_below(sizeof letters - 1)]]
+                                         : 256 + st_below((uint32_t)t->n_ids - 256);
+      const int64_t length = t->offsets[pair[k] + 1] - t->offsets[pair[k]];
+      if (n + length > 40) break;
+      memcpy(joined + n, t->bytes + t->offsets[pair[k]], (size_t)length);
+      n += length;
+    }
+    int known = n < 2;
+    for (int64_t id = 0; id < t->n_ids && !known; id++)
+      known = t->offsets[id + 1] - t->offsets[id] == n && memcmp(t->bytes + t->offsets[id], joined, (size_t)n) == 0;
+    if (known || t->offsets[pair[0] + 1] - t->offsets[pair[0]] + t->offsets[pair[1] + 1] - t->offsets[pair[1]] != n)
+      continue;
+    const uint32_t merge[3] = {pair[0], pair[1], (uint32_t)t->n_ids};
+    memcpy(t->bytes + t->offsets[t->n_ids], joined, (size_t)n);
+    t->offsets[t->n_ids + 1] = t->offsets[t->n_ids] + n;
+    t->n_ids++;
+    memcpy(t->merges + 3 * t->n_merges++, merge, sizeof merge);
+  }
+  for (int64_t k = t->n_merges - 1; !monotone && k > 0; k--) {
+    const int64_t j = st_below((uint32_t)k + 1);
+    uint32_t swap[3];
+    memcpy(swap, t->merges + 3 * k, sizeof swap);
+    memcpy(t->merges + 3 * k, t->merges + 3 * j, sizeof swap);
+    memcpy(t->merges + 3 * j, swap, sizeof swap);
+  }
+}
+
+/* The definition: the lowest rank in the piece, leftmost first, until none is left. */
+static int64_t slow_bpe(const toy *t, const uint8_t *piece, int64_t n, uint32_t *ids) {
+  for (int64_t i = 0; i < n; i++) ids[i] = t->byte_ids[piece[i]];
+  for (int64_t k = 0; n > 1 && k < t->n_merges;) {
+    const uint32_t *m = t->merges + 3 * k;
+    int64_t i = 0;
+    while (i + 1 < n && (ids[i] != m[0] || ids[i + 1] != m[1])) i++;
+    if (i + 1 >= n) {
+      k++;
+      continue;
+    }
+    ids[i] = m[2];
+    memmove(ids + i + 1, ids + i + 2, (size_t)(n - i - 2) * sizeof *ids);
+    n--;
+    k = 0; /* the new symbol may be part of a pair of lower rank */
+  }
+  return n;
+}
+
+static int64_t slow_row(const toy *t, const uint8_t *text, int64_t n, uint32_t *ids) {
+  static st_char chars[MAX_BYTES];
+  static uint8_t starts[MAX_BYTES + 1];
+  int64_t count = 0;
+  memset(starts, 0, sizeof starts);
+  st_split_gpt2(chars, st_chars(SA_ALPHABET_SUPERATOMS, text, n, chars), starts);
+  for (int64_t i = 0, end; i < n; i = end) {
+    for (end = i + 1; end < n && !starts[end];) end++;
+    count += slow_bpe(t, text + i, end - i, ids + count);
+  }
+  return count;
+}
+
+static void fill(uint8_t *text, int64_t n) {
+  static const char letters[] = "aaabe  \n'.s\xc3\xa9\0";
+  const int kind = (int)st_below(4);
+  for (int64_t i = 0; i < n; i++)
+    text[i] = kind == 0 ? (uint8_t)st_below(256) : kind == 1 ? 'a' : (uint8_t)letters[st_below(sizeof letters - 1)];
+}
+
+static void compare(const toy *t, const sa_model *model) {
+  const int64_t n_rows = 1 + st_below(12), most = st_below(6) ? 40 : MAX_BYTES / n_rows;
+  int64_t offsets[16] = {0}, got[16], expected[16] = {0};
+  static uint32_t ids[MAX_BYTES];
+  for (int64_t i = 0; i < n_rows; i++) offsets[i + 1] = offsets[i] + st_below((uint32_t)most + 1);
+  const int64_t n = offsets[n_rows];
+  st_guard text = st_guarded((size_t)n, 1), out = st_guarded((size_t)n * sizeof *ids, 1);
+  fill(text.data, n);
+  for (int64_t i = 0; i < n_rows; i++)
+    expected[i + 1] =
+        expected[i] + slow_row(t, text.data + offsets[i], offsets[i + 1] - offsets[i], ids + expected[i]);
+  const int64_t sizes[] = {0, SA_ISA_COUNT << 16, 1 << 20};
+  for (int32_t isa = 0; isa < SA_ISA_COUNT; isa++) {
+    if (sa_isa_select(isa) != SA_OK) continue;
+    for (int k = 0; k < 3; k++) {
+      sa_encoder *encoder = sa_encoder_new(model, sizes[k]);
+      const sa_rows rows = {text.data, offsets, 64, n_rows, NULL, 0};
+      for (int call = 0; call < 2; call++) { /* cold and warm */
+        const sa_options options = {SA_SPECIAL_PLAIN, 1 + call, n};
+        sa_report report;
+        const int32_t status = sa_encode(encoder, &rows, &options, (uint32_t *)out.data, got, NULL, &report);
+        st_check(status == SA_OK && memcmp(got, expected, (size_t)(n_rows + 1) * sizeof *got) == 0 &&
+                     memcmp(out.data, ids, (size_t)expected[n_rows] * sizeof *ids) == 0,
+                 "encode: %lld rows, %lld bytes, %s, cache %lld, call %d", (long long)n_rows, (long long)n,
+                 sa_isa_name(isa), (long long)sizes[k], call);
+      }
+      sa_encoder_free(encoder);
+    }
+  }
+  st_unguard(text), st_unguard(out);
+}
+
+void st_encode(void) {
+  const int32_t isa = sa_isa_active();
+  static toy t;
+  for (int64_t model_number = 0; model_number < 12 * st_size; model_number++) {
+    char error[200];
+    toy_make(&t, model_number % 3 != 0);
+    const sa_plan plan = {.scheme = 0, .n_ids = t.n_ids, .token_offsets = t.offsets, .token_bytes = t.bytes,
+                          .byte_ids = t.byte_ids, .n_merges = t.n_merges, .merges = t.merges};
+    sa_model *model = sa_model_new(&plan, error, sizeof error);
+    if (!st_check(model != NULL, "encode: %s", error)) continue;
+    for (int k = 0; k < 25; k++) compare(&t, model);
+    sa_model_free(model);
+  }
+  sa_isa_select(isa);
+}
