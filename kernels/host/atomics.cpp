@@ -50,7 +50,7 @@ hx_u64 hx_atomic(int op, void *p, hx_u64 value, hx_u64 compare, int size, const 
   Thread *me = g->self;
   auto address = reinterpret_cast<uint64_t>(p);
   me->where = {file, line, 0};
-  access(address, static_cast<uint32_t>(size), kRead | kWrite | kStrong, me->where);
+  check_access(address, static_cast<uint32_t>(size), kRead | kWrite | kStrong, me->where);
   (in_shared(p) ? g->counters->shared_atomics : g->counters->global_atomics)++;
   uint64_t mask = size == 4 ? 0xFFFFFFFFu : ~uint64_t{0};
   uint64_t old = read_raw(p, size), result = applied(op, old, value & mask, compare & mask, size) & mask;
@@ -70,7 +70,7 @@ hx_u64 hx_load(const void *p, int size, int order, const char *file, int line) {
   auto address = reinterpret_cast<uint64_t>(p);
   me->where = {file, line, 0};
   let_others_go();
-  access(address, static_cast<uint32_t>(size), kRead | kStrong, me->where);
+  check_access(address, static_cast<uint32_t>(size), kRead | kStrong, me->where);
   if (g->check) learn(address, order == HX_ACQUIRE);
   return read_raw(p, size);
 }
@@ -78,7 +78,7 @@ hx_u64 hx_load(const void *p, int size, int order, const char *file, int line) {
 void hx_store(void *p, hx_u64 value, int size, int order, const char *file, int line) {
   auto address = reinterpret_cast<uint64_t>(p);
   g->self->where = {file, line, 0};
-  access(address, static_cast<uint32_t>(size), kWrite | kStrong, g->self->where);
+  check_access(address, static_cast<uint32_t>(size), kWrite | kStrong, g->self->where);
   if (g->check) publish(address, order == HX_RELEASE, false);
   memcpy(p, &value, static_cast<size_t>(size));
   g->events++;
@@ -95,7 +95,7 @@ void hx_sleep(const char *file, int line) {
 #define HX_PC reinterpret_cast<uint64_t>(__builtin_return_address(0))
 
 static inline void hook(void *p, uint32_t size, unsigned kind, uint64_t pc) {
-  if (g && g->self) access(reinterpret_cast<uint64_t>(p), size, kind, Where{nullptr, 0, pc});
+  if (g && g->self) check_access(reinterpret_cast<uint64_t>(p), size, kind, Where{nullptr, 0, pc});
 }
 
 /* volatile: a strong relaxed access. */
@@ -104,7 +104,7 @@ static inline void hook_volatile(void *p, uint32_t size, unsigned kind, uint64_t
   auto address = reinterpret_cast<uint64_t>(p);
   g->self->where = {nullptr, 0, pc};
   if (kind & kRead) let_others_go();
-  access(address, size, kind | kStrong, g->self->where);
+  check_access(address, size, kind | kStrong, g->self->where);
   if (!g->check) return;
   if (kind & kRead) learn(address, false);
   else publish(address, false, false);

@@ -15,8 +15,6 @@ static const char *const kNames[] = {
     "__reduce_add_sync", "__reduce_min_sync", "__reduce_max_sync", "__reduce_min_sync", "__reduce_max_sync",
     "__reduce_and_sync", "__reduce_or_sync",  "__reduce_xor_sync"};
 
-static int lowest(uint32_t x) { return __builtin_ctz(x); }
-
 /* ---- results ---- */
 
 /* The lane that `t` reads from, or its own where that would leave its segment. */

@@ -58,11 +58,12 @@ static const int kCaught[4] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 static int timer_signal() { return SIGRTMAX - 3; }
 static sigjmp_buf *jump_to;
 
+/* As if returned to: a place in the source is looked up by the instruction before. */
 static uint64_t pc_of(void *context) {
 #if defined(__x86_64__)
-  return static_cast<uint64_t>(static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_RIP]);
+  return static_cast<uint64_t>(static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_RIP]) + 1;
 #elif defined(__aarch64__)
-  return static_cast<ucontext_t *>(context)->uc_mcontext.pc;
+  return static_cast<ucontext_t *>(context)->uc_mcontext.pc + 1;
 #else
   (void)context;
   return 0;

@@ -199,9 +199,10 @@ std::string describe(uint64_t address) {
   return text;
 }
 
-void access(uint64_t address, uint32_t size, unsigned kind, const Where &where) {
-  const Thread *me = g->self;
+void check_access(uint64_t address, uint32_t size, unsigned kind, const Where &where) {
+  Thread *me = g->self;
   if (address - reinterpret_cast<uint64_t>(me->stack) < static_cast<uint64_t>(me->stack_top - me->stack)) return;
+  me->polling = kind & kStrong;
   if (g->countdown && --g->countdown == 0) {
     g->countdown = g->options->preempt;
     if (g->options->order == 2) g->countdown = 1 + static_cast<uint32_t>(random_next() % (2 * g->countdown));

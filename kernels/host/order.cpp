@@ -5,8 +5,6 @@
 
 #include "state.h"
 
-static int lowest(uint32_t x) { return __builtin_ctz(x); }
-
 bool known_to(const Thread *me, uint32_t number, uint32_t clock) {
   if (block_of(number) == block_of(me->number)) {
     if (clock < me->block->base) return true;

@@ -34,7 +34,6 @@ constexpr uint64_t kCanary = 0x5AFE57AC5AFE57ACull;
 std::vector<uint8_t *> arenas; /* arena, then its init bytes, per resident block; kept like the stacks */
 std::vector<Cell *> arena_cells;
 
-int lowest(uint32_t x) { return __builtin_ctz(x); }
 int highest(uint32_t x) { return 31 - __builtin_clz(x); }
 
 int pick(uint32_t ready) {
@@ -67,9 +66,12 @@ void begin_thread(Block *block, uint32_t i) {
   t.index = {i % size[0], i / size[0] % size[1], i / (size[0] * size[1])};
   t.wait = Wait::none;
   t.where = {nullptr, 0, 0};
-  t.clock = 1;
-  t.known = t.pending = KnownRef();
-  t.fence = t.fence_block = Moment();
+  t.polling = false;
+  if (g->check) {
+    t.clock = 1;
+    t.known = t.pending = KnownRef();
+    t.fence.taken = t.fence_block.taken = false;
+  }
   memcpy(t.stack, &kCanary, sizeof kCanary);
 }
 
@@ -189,10 +191,12 @@ void run() {
     }
     if (!ran && !changed) return report_deadlock();
     if (g->expired) {
-      const Warp *warp = order[0];
-      for (const Warp *other : order)
-        if (other->ready) warp = other;
-      const Thread *t = &warp->lanes[lowest(warp->ready ? warp->ready : warp->all)];
+      const Thread *t = &g->threads[0];
+      for (const Warp *warp : order)
+        for (uint32_t rest = warp->live; rest; rest &= rest - 1) {
+          const Thread *other = &warp->lanes[lowest(rest)];
+          if (!t->where.line || (warp->ready && other->where.line)) t = other;
+        }
       note_fault("time-limit", t, t->where, 0, "the launch took more than %g s", g->options->seconds);
       return;
     }
@@ -276,7 +280,7 @@ void yield() {
 void preempt() {
   Thread *me = g->self;
   me->warp->yielded |= 1u << me->lane;
-  g->events++; /* it is at work, not waiting */
+  if (!me->polling) g->events++; /* it is at work, not waiting */
   hx_switch(&me->sp, g->scheduler);
 }
 

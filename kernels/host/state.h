@@ -51,7 +51,7 @@ struct Thread {
   int arg, width;
   uint64_t value, result;
   Where where;
-  uint64_t spin; /* address of its last read that may be a spin */
+  bool polling; /* its last access was one that a loop may spin on */
   /* check build */
   uint32_t clock;
   KnownRef known, pending; /* pending: read by relaxed loads, known after the next fence */
@@ -126,6 +126,8 @@ struct Launch {
 
 extern Launch *g;
 
+inline int lowest(uint32_t x) { return __builtin_ctz(x); }
+
 /* schedule.cpp */
 uint64_t random_next();
 void leave();   /* the running thread can't go on: on to another */
@@ -145,7 +147,7 @@ void shared_begin(Block *block);
 std::string describe(uint64_t address); /* for messages */
 /* An access by the running thread: is it in bounds, aligned, initialised, and in no race? */
 enum : unsigned { kRead = 1, kWrite = 2, kStrong = 4, kUnaligned = 8 };
-void access(uint64_t address, uint32_t size, unsigned kind, const Where &where);
+void check_access(uint64_t address, uint32_t size, unsigned kind, const Where &where);
 
 /* order.cpp: what orders accesses (check build) */
 bool known_to(const Thread *me, uint32_t number, uint32_t clock);

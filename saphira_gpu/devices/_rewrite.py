@@ -12,6 +12,7 @@ import re
 from saphira_gpu.errors import DeviceError
 
 _TOKEN = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'", re.DOTALL)
+_DEFINE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\)*", re.MULTILINE)
 _LINE = re.compile(r'^#line (\d+) "([^"]*)"$', re.MULTILINE)
 _SHARED = re.compile(r"(?P<lead>(?:\b(?:extern|static)\s+)*)__shared__\b(?P<rest>[^;{}]*)(?P<end>[;{])")
 _ALIGN = re.compile(r"\b(?:__align__|alignas)\s*\(([^()]*)\)")
@@ -80,12 +81,12 @@ def _no_brackets(text: str) -> str:
 
 
 def _blank_comments(text: str) -> str:
-    """Comments and the contents of strings as spaces, so that nothing in them is taken for code."""
+    """Comments, strings and directives as spaces, so that nothing in them is taken for code."""
 
     def blank(match: re.Match[str]) -> str:
         return re.sub(r"[^\n]", " ", match[0])
 
-    return _TOKEN.sub(blank, text)
+    return _DEFINE.sub(blank, _TOKEN.sub(blank, text))
 
 
 def _where(text: str, position: int) -> str:
