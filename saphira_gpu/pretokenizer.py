@@ -17,7 +17,7 @@ from saphira_gpu.errors import InputError
 from saphira_gpu.pretok import config as configs
 from saphira_gpu.pretok import schemes
 from saphira_gpu.pretok.program import SPAN, Program
-from saphira_gpu.pretok.steps import Regex, spans_only
+from saphira_gpu.pretok.steps import Regex, Step, spans_only
 
 Engine = Literal["hf", "tiktoken"]
 Offsets = Literal["char", "byte"]
@@ -69,6 +69,11 @@ class PreTokenizer:
     def config(self) -> dict[str, Any]:
         """The configuration, a copy."""
         return cast("dict[str, Any]", json.loads(json.dumps(self._config)))
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What the configuration comes to, in order."""
+        return self._steps
 
     def pre_tokenize_str(
         self, text: Text, offsets: Offsets = "char"

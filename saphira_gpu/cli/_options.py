@@ -28,6 +28,13 @@ class Invalid(StrEnum):
     NULL = "null"
 
 
+class Engine(StrEnum):
+    """Whose regular expressions the patterns of a configuration are."""
+
+    HF = "hf"
+    TIKTOKEN = "tiktoken"
+
+
 class Dtype(StrEnum):
     """The type of ids."""
 

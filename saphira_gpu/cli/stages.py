@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from saphira_gpu.cli import _pretokenizer
 from saphira_gpu.cli._options import (
+    Engine,
     Special,
     SpecialOption,
     TextArgument,
@@ -31,14 +33,27 @@ def stages(
         bool,
         typer.Option("--reference", help="Show the reference's view too; exit 1 if they differ."),
     ] = False,
+    pretokenizer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONFIG.json",
+            help="Show the steps of a pre_tokenizer configuration instead of a tokenizer's stages.",
+        ),
+    ] = None,
+    engine: Annotated[
+        Engine, typer.Option(help="With --pretokenizer: whose regular expressions it holds.")
+    ] = Engine.HF,
 ) -> None:
     """Show what each stage made of a text, for finding the stage where two tokenizers part."""
     from saphira_gpu import reference as plain
 
-    model = load(tokenizer)
     data = text_bytes(text)
-    made = model.stages(data, special=special.value)
     width = shutil.get_terminal_size((100, 24)).columns
+    if pretokenizer is not None:
+        _pretokenizer.show(data, pretokenizer, engine.value, reference, width)
+        return
+    model = load(tokenizer)
+    made = model.stages(data, special=special.value)
     typer.echo("\n".join(_shown(data, made.segments, width)))
     if not reference:
         return
