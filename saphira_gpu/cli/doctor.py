@@ -2,8 +2,6 @@
 
 import os
 import platform
-from importlib import import_module
-from typing import Any
 
 import typer
 
@@ -51,35 +49,7 @@ def _core_lines() -> list[tuple[str, str]]:
 
 
 def cuda_state() -> str:
-    """What keeps a CUDA device from being used, the first thing missing, in words."""
-    here = "this version encodes on the CPU only"
-    try:
-        cupy = import_module("cupy")
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "cupy":
-            return f"no CuPy (extras cuda12, cuda13); {here}"
-        return f"CuPy is broken ({error}); {here}"
-    except Exception as error:  # a broken wheel fails in many ways: ImportError, OSError, its own
-        return f"CuPy is broken ({' '.join(str(error).split())}); {here}"
-    return f"{_device_state(cupy)}; {here}"
+    """What keeps a CUDA device from being used, or the device, in words."""
+    from saphira_gpu.devices import detect
 
-
-def _device_state(cupy: Any) -> str:
-    found = f"CuPy {cupy.__version__}"
-    runtime = cupy.cuda.runtime
-    try:
-        count = runtime.getDeviceCount()
-    except runtime.CUDARuntimeError as error:
-        # cudaErrorInsufficientDriver 35, cudaErrorNoDevice 100
-        reason = {35: "no driver, or one too old", 100: "no device"}.get(error.status, str(error))
-        return f"{found}, {reason}"
-    except Exception as error:  # libcudart that can't be loaded
-        return f"{found}, no CUDA runtime ({' '.join(str(error).split())})"
-    if not count:
-        return f"{found}, no device"
-    try:
-        major, minor = cupy.cuda.nvrtc.getVersion()
-    except Exception as error:  # the library is loaded on first use
-        return f"{found}, {count} device(s), no NVRTC ({' '.join(str(error).split())})"
-    name = runtime.getDeviceProperties(0)["name"].decode()
-    return f"{found}, NVRTC {major}.{minor}, {count} device(s): {name}"
+    return f"{detect.cuda_state().words}; this version encodes on the CPU only"

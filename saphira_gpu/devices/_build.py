@@ -16,7 +16,16 @@ from saphira_gpu.devices.source import flatten, kernels_folder
 from saphira_gpu.errors import DeviceError
 
 # Kernels reinterpret memory and wrap integers freely; so does nvcc's C++.
-_COMMON = ("-std=c++17", "-fPIC", "-g1", "-gdwarf-4", "-w", "-fno-exceptions", "-fno-rtti", "-fno-stack-protector")
+_COMMON = (
+    "-std=c++17",
+    "-fPIC",
+    "-g1",
+    "-gdwarf-4",
+    "-w",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-stack-protector",
+)
 _LOOSE = ("-fno-strict-aliasing", "-fwrapv", "-U_FORTIFY_SOURCE")
 _FAST = ("-O2",)
 # Every access is one call with its own size: no vectors, no merged or split accesses, no memset.
@@ -53,7 +62,9 @@ def compiler() -> str:
 def _compiler(name: str) -> str:
     path = shutil.which(name)
     if path is None:
-        raise DeviceError(f"the host executor needs g++ to compile kernels, and {name!r} isn't here")
+        raise DeviceError(
+            f"the host executor needs g++ to compile kernels, and {name!r} isn't here"
+        )
     macros = subprocess.run(
         [path, "-dM", "-E", "-x", "c++", os.devnull], capture_output=True, text=True, check=False
     ).stdout
@@ -80,7 +91,7 @@ def runtime(ucontext: bool = False) -> Path:
     key = _key(*flags, *(path.read_bytes() for path in (*units, *sorted(folder.glob("*.h")))))
     target = cache_folder() / f"runtime-{key}.so"
     if not target.exists():
-        # As one unit: half the time, and the checks are inlined into what the instrumentation calls.
+        # As one unit: half the time, and the checks are inlined into the instrumentation's calls.
         unit = target.with_suffix(".cpp")
         _write(unit, "".join(f'#include "{path}"\n' for path in units))
         _run([*flags, "-shared", str(unit), "-o", "{out}", "-ldl", "-lrt"], target, "runtime")
@@ -104,10 +115,23 @@ def build(file: str | Path, instrumented: bool, ucontext: bool = False) -> Modul
         unit = target.with_suffix(".cpp")
         _write(unit, text)
         # Without libtsan: the runtime has the functions that the instrumentation calls.
-        _run([*flags, "-include", str(names), "-c", str(unit), "-o", "{out}"],
-             target.with_suffix(".o"), source.path.name)
-        _run(["-shared", str(target.with_suffix(".o")), str(engine), "-Wl,-rpath,$ORIGIN", "-o", "{out}"],
-             target, source.path.name)
+        _run(
+            [*flags, "-include", str(names), "-c", str(unit), "-o", "{out}"],
+            target.with_suffix(".o"),
+            source.path.name,
+        )
+        _run(
+            [
+                "-shared",
+                str(target.with_suffix(".o")),
+                str(engine),
+                "-Wl,-rpath,$ORIGIN",
+                "-o",
+                "{out}",
+            ],
+            target,
+            source.path.name,
+        )
         target.with_suffix(".o").unlink(missing_ok=True)
     return Module(target, kernels, engine)
 
@@ -153,7 +177,10 @@ def lines_of(library: Path, offset: int) -> list[str]:
     if tool is None or not offset:
         return []
     done = subprocess.run(
-        [tool, "-e", str(library), "-i", hex(offset - 1)], capture_output=True, text=True, check=False
+        [tool, "-e", str(library), "-i", hex(offset - 1)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     places = []
     for line in done.stdout.splitlines():

@@ -62,8 +62,8 @@ class Counters(ctypes.Structure):
     )  # fmt: skip
 
     def items(self) -> Iterator[tuple[str, int]]:
-        for name, _ in Counters._fields_:
-            yield name, int(getattr(self, name))
+        for field in Counters._fields_:
+            yield field[0], int(getattr(self, field[0]))
 
 
 class Fault(ctypes.Structure):

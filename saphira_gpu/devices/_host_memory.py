@@ -1,4 +1,4 @@
-"""Memory of the host device: red zones around it, garbage in it, and a mark for each byte written."""
+"""Memory of the host device: red zones around it, garbage in it, a mark for each byte written."""
 
 from __future__ import annotations
 

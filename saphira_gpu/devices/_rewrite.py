@@ -1,8 +1,8 @@
 """A CUDA kernel file as C++ for the host executor: shared variables and exports, nothing else.
 
 `__shared__ T name[n];` becomes a reference to the block's own copy; each kernel gets an export at
-the end of the text. Lines keep their numbers. All else that CUDA adds to C++ is supplied by names in
-kernels/host/cuda_names.h.
+the end of the text. Lines keep their numbers. All else that CUDA adds to C++ is supplied by names
+in kernels/host/cuda_names.h.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from saphira_gpu.errors import DeviceError
 _TOKEN = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'", re.DOTALL)
 _DEFINE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\)*", re.MULTILINE)
 _LINE = re.compile(r'^#line (\d+) "([^"]*)"$', re.MULTILINE)
-_SHARED = re.compile(r"(?P<lead>(?:\b(?:extern|static)\s+)*)__shared__\b(?P<rest>[^;{}]*)(?P<end>[;{])")
+_SHARED = re.compile(
+    r"(?P<lead>(?:\b(?:extern|static)\s+)*)__shared__\b(?P<rest>[^;{}]*)(?P<end>[;{])"
+)
 _ALIGN = re.compile(r"\b(?:__align__|alignas)\s*\(([^()]*)\)")
 _DECLARATOR = re.compile(
     r"^(?P<type>.*?[\s*&>])(?P<name>[A-Za-z_]\w*)\s*(?P<dims>(?:\[[^\[\]]*\]\s*)*)$", re.DOTALL

@@ -49,7 +49,7 @@ class KernelReport:
 
 
 def compile_file(file: str | Path, arch: int, nvrtc: Any) -> list[KernelReport]:
-    """Compiles a kernel file. nvrtc: `cupy.cuda.nvrtc`. Raises DeviceError with NVRTC's messages."""
+    """Compiles a kernel file. nvrtc: `cupy.cuda.nvrtc`. Raises DeviceError with its messages."""
     source = flatten(file)
     options = (*OPTIONS, f"--gpu-architecture=sm_{arch}", "--ptxas-options=-v")
     program = nvrtc.createProgram(source.text, source.path.name, (), ())

@@ -1,7 +1,7 @@
-"""Kernels on the CPU, through the host executor of kernels/host/: a debugging aid and a test's means.
+"""Kernels on the CPU, through the host executor of kernels/host/: an aid for tests and debugging.
 
-Each CUDA thread is a fiber; blocks, warps and lanes run in an order that a Schedule fixes. The check
-build reports what a GPU would leave to chance, by name.
+Each CUDA thread is a fiber; blocks, warps and lanes run in an order that a Schedule fixes. The
+check build reports what a GPU would leave to chance, by name.
 """
 
 from __future__ import annotations
@@ -55,13 +55,20 @@ class KernelFault(DeviceError):
     """
 
     def __init__(
-        self, kind: str, kernel: str, detail: str, block: tuple[int, int, int] = (0, 0, 0),
-        thread: tuple[int, int, int] = (0, 0, 0), places: Sequence[str] = (), run: str = "",
+        self,
+        kind: str,
+        kernel: str,
+        detail: str,
+        block: tuple[int, int, int] = (0, 0, 0),
+        thread: tuple[int, int, int] = (0, 0, 0),
+        places: Sequence[str] = (),
+        run: str = "",
     ) -> None:
         at = f" at {places[0]}" if places else ""
         via = f" (called from {', '.join(places[1:])})" if len(places) > 1 else ""
         super().__init__(
-            f"{kind} in kernel {kernel!r}{at}{via}, block {block}, thread {thread}: {detail} [{run}]"
+            f"{kind} in kernel {kernel!r}{at}{via}, block {block}, thread {thread}: {detail} "
+            f"[{run}]"
         )
         self.kind = kind
         self.kernel = kernel
@@ -96,7 +103,9 @@ class HostDevice:
     def kernel(self, file: str | Path, name: str) -> HostKernel:
         module = _build.build(file, self.check or self.count, self.ucontext)
         if name not in module.kernels:
-            raise DeviceError(f"no kernel {name!r} in {file}; there are {', '.join(module.kernels)}")
+            raise DeviceError(
+                f"no kernel {name!r} in {file}; there are {', '.join(module.kernels)}"
+            )
         return HostKernel(self, module, name)
 
     def empty(self, shape: int | Dims, dtype: Any) -> HostArray:
@@ -169,9 +178,7 @@ class HostKernel:
             if side:
                 raise KernelFault("out-of-bounds", self.name, f"wrote {side} argument {i}", run=run)
 
-    def _options(
-        self, device: HostDevice, grid: Dims, block: Dims, shared_mem: int
-    ) -> abi.Options:
+    def _options(self, device: HostDevice, grid: Dims, block: Dims, shared_mem: int) -> abi.Options:
         g, b = dims("grid", self.name, grid), dims("block", self.name, block)
         if g[0] >= 1 << 31 or g[1] > 65535 or g[2] > 65535:
             raise LaunchError(f"grid {grid} of kernel {self.name!r} is too large")
@@ -268,7 +275,13 @@ class HostKernel:
         if other:
             detail += f" at {other[0]}"
         return KernelFault(
-            fault.name.decode(), self.name, detail, tuple(fault.block), tuple(fault.thread), places, run
+            fault.name.decode(),
+            self.name,
+            detail,
+            tuple(fault.block),
+            tuple(fault.thread),
+            places,
+            run,
         )
 
 
