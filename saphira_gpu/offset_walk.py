@@ -17,6 +17,7 @@ import numpy as np
 from saphira_gpu._arrays import I64
 from saphira_gpu.batch import Batch
 from saphira_gpu.engines import cpu
+from saphira_gpu.loaders import _bytelevel
 from saphira_gpu.normalizers import Program as Normalizers
 from saphira_gpu.plan import NO_ID
 from saphira_gpu.pretok.program import Program
@@ -31,10 +32,12 @@ Wide = dict[int, str]
 class _Part(NamedTuple):
     """An added token (its text), or a piece of text (added is None) that ids follow each other in.
 
-    spans: of each byte, the (start, end) in the row of the character behind it.
+    spans: of each unit of length, the (start, end) in the row of the character behind it.
+    length: units that the ids add up to.
     """
 
     spans: I64
+    length: int
     added: str | None
 
 
@@ -45,9 +48,16 @@ class Walk:
         self._engine = engine
         self._spec = spec
         self._normalizers = Normalizers(spec.normalizers) if spec.normalizers else None
-        self._lengths = np.diff(engine.plan.token_offsets).tolist()
-        self._missing = np.flatnonzero(engine.plan.byte_ids == NO_ID).astype(np.uint8)
-        self._is_split = bool(spec.pretok.stages) or len(self._missing) > 0
+        # Units of length are bytes. Where the vocabulary lacks some, and ids don't add up to their
+        # piece, the reference counts the bytes of the byte alphabet's symbols, and so do we: it
+        # takes each id to stand where the one before it ends, as if nothing had been left out.
+        missing = engine.plan.byte_ids == NO_ID
+        symbols = np.array([len(symbol.encode()) for symbol in _bytelevel.ALPHABET])
+        self._units = symbols if missing.any() else np.ones(256, np.int64)
+        self._known_units = np.where(missing, 0, self._units)
+        total = np.concatenate(([0], np.cumsum(self._units[engine.plan.token_bytes])))
+        self._lengths = np.diff(total[engine.plan.token_offsets]).tolist()
+        self._is_split = bool(spec.pretok.stages) or bool(missing.any())
         kinds = {type(step) for step in spec.pretok.stages}
         self._adds = spec.pretok.add_prefix_space or not kinds.isdisjoint({Prefix, Replace})
         self._maps = Bytemap in kinds
@@ -73,7 +83,7 @@ class Walk:
                 found.append((int(part.spans[0, 0]), int(part.spans[-1, 1])))
                 continue
             at = 0
-            while at < len(part.spans):
+            while at < part.length:
                 end = at + self._lengths[ids[len(found)]]
                 found.append((int(part.spans[at, 0]), int(part.spans[end - 1, 1])))
                 at = end
@@ -87,7 +97,7 @@ class Walk:
             return
         for start, end, is_text in self._added(text, special, cpu.lib.SA_PASS_RAW):
             if not is_text:
-                yield _Part(whole[start:end], text[start:end].decode())
+                yield _Part(whole[start:end], 0, text[start:end].decode())
                 continue
             made, spans = self._normalizers.align(text[start:end])
             yield from self._cut(made, spans + start, special, cpu.lib.SA_PASS_NORMALIZED)
@@ -98,7 +108,7 @@ class Walk:
             if is_text:
                 yield from self._pieces(text[start:end], spans[start:end])
             else:
-                yield _Part(spans[start:end], text[start:end].decode())
+                yield _Part(spans[start:end], 0, text[start:end].decode())
 
     def _added(self, text: bytes, special: str, search: int) -> Iterator[tuple[int, int, bool]]:
         """(start, end, whether it is text and no added token) of all that a text consists of."""
@@ -117,29 +127,34 @@ class Walk:
             text = b" " + text
             spans = np.concatenate((spans[:1], spans))
         if not self._is_split:
-            yield _Part(spans, None)
+            yield _Part(spans, len(spans), None)
             return
-        for length, start, end in self._split(text):
-            # What was put before a piece stands for its first character.
-            own = np.maximum(np.arange(length) - (length - (end - start)), 0) + start
-            yield _Part(spans[own], None)
+        for piece, sources in self._split(text):
+            raw = np.frombuffer(piece, np.uint8)
+            each = np.repeat(spans[sources], self._units[raw], axis=0)
+            yield _Part(each, int(self._known_units[raw].sum()), None)
 
-    def _split(self, text: bytes) -> Iterator[tuple[int, int, int]]:
-        """(bytes that tokens are made of, start, end) of each piece."""
+    def _split(self, text: bytes) -> Iterator[tuple[bytes, I64]]:
+        """Each piece, and for each byte of it the one of the text that it comes from."""
         if self._program is None:
             batch = Batch(np.frombuffer(text, np.uint8), np.array([0, len(text)], np.int64))
             bits = cpu.boundaries(self._spec.pretok.scheme, batch).astype("<u8").view(np.uint8)
             flags = np.unpackbits(bits, count=len(text), bitorder="little")
-            edges = [*np.flatnonzero(flags).tolist(), len(text)]
-            rows = [[a, b, a, b] for a, b in pairwise(edges)]
-            made = text
-        else:
-            made, rows = self._program.pieces(text)
+            for start, end in pairwise([*np.flatnonzero(flags).tolist(), len(text)]):
+                yield text[start:end], np.arange(start, end)
+            return
+        made, rows = self._program.pieces(text)
+        symbols = 0  # of the byte alphabet, before the piece
+        done = 0
         for first, last, start, end in rows:
             piece = made[first:last]
-            length = len(piece.decode()) if self._maps else len(piece)
-            raw = np.frombuffer(text[start:end], np.uint8)
-            yield length - int(np.isin(raw, self._missing).sum()), start, end
+            if self._maps:
+                symbols += len(made[done:first].decode())
+                piece = _bytelevel.to_bytes(piece.decode())
+                done, start, end = first, symbols, symbols + len(piece)
+            # What was put before a piece stands for its first character.
+            before = len(piece) - (end - start)
+            yield piece, np.maximum(np.arange(len(piece)) - before, 0) + start
 
     @cached_property
     def _program(self) -> Program | None:

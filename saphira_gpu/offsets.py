@@ -68,13 +68,13 @@ class Offsets:
     def _trimmed(self, spans: I64, ids: Ids, is_first: Bools, wide: Wide) -> I64:
         """Spans in characters without the white space at the ends of each token, as the reference
         takes it off: so many characters as the token's string has there, whatever stands there.
-        A pass that knows of a prefix space leaves one at the start of a row."""
+        A pass that knows of a prefix space leaves a single one at the start of a row."""
         start, end = spans[:, 0].copy(), spans[:, 1].copy()
         before, behind = self._spaces[:, ids]
         for i, text in wide.items():
             before[i], behind[i] = _space(text)
         for knows_prefix in self._trims:
-            kept = ((start == 0) | is_first) & (before > 0) & knows_prefix
+            kept = ((start == 0) | is_first) & (before == 1) & knows_prefix
             start = np.minimum(start + before - kept, end)
             end = np.where(end >= behind, np.maximum(end - behind, start), end)
         return np.stack((start, end), axis=1)
@@ -124,15 +124,16 @@ class _Characters:
         chars[:, 1] = self._before[high]
         in_text = np.minimum(low + 1, len(self._starts))
         chars[:, 0] = np.minimum(self._before[in_text] - 1, chars[:, 1])
-        chars -= self._before[self._row_starts][:, None]
-        return chars
+        first: I64 = self._before[self._row_starts].astype(np.int64)
+        return chars - first[:, None]
 
     def to_bytes(self, spans: I64) -> I64:
         """Spans of characters → of their bytes."""
         if self._ascii:
             return spans
         positions = np.append(np.flatnonzero(self._starts), len(self._starts))
-        found = positions[spans + self._before[self._row_starts][:, None]]
+        first: I64 = self._before[self._row_starts].astype(np.int64)
+        found = positions[spans + first[:, None]]
         whole: I64 = np.minimum(found, self._row_ends[:, None]) - self._row_starts[:, None]
         return whole
 
