@@ -137,6 +137,8 @@ class _Rewrite:
                 atoms[-1] += count[0]
                 if self.engine == "hf" and self.pattern[self.at : self.at + 1] == "+":
                     atoms[-1] = f"(?:{atoms[-1]})"  # there {1,3}+ is one or more of {1,3}
+            elif char in ".^" or ord(char) >= 0x80:
+                raise UnsupportedError(f"the reference does not read {char!r} in a pattern")
             else:
                 special = char in "()|?*+"
                 atoms.append(char if special else r"\Z" if char == "$" else re.escape(char))
