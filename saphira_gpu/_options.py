@@ -78,8 +78,11 @@ def one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:
 def on_device(device: str) -> None:
     """Raises DeviceError where the device isn't there."""
     if one_of("device", device, _DEVICES) == "cuda":
+        from saphira_gpu.devices.detect import cuda_state
+
         raise DeviceError(
-            "device='cuda': the CUDA path is not in this version; use 'auto' or 'cpu'"
+            "device='cuda': the CUDA path is not in this version; use 'auto' or 'cpu' "
+            f"({cuda_state().words})"
         )
 
 

@@ -60,7 +60,7 @@ def _shared(text: str, plain: str, match: re.Match[str], number: int) -> str:
     declarator = _DECLARATOR.match(_ALIGN.sub(" ", rest).strip())
     if match["end"] == "{" or "=" in rest or not declarator or "," in _no_brackets(rest):
         raise DeviceError(f"{where}: write __shared__ as one `type name[size];` a statement")
-    kind, name, sizes = (declarator[part].strip() for part in ("type", "name", "dims"))
+    kind, name, sizes = (" ".join(declarator[part].split()) for part in ("type", "name", "dims"))
     lines = "\n" * match[0].count("\n")
     if "extern" in match["lead"]:
         if re.fullmatch(r"\[\s*\]", sizes) is None:
