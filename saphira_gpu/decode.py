@@ -43,7 +43,8 @@ class Decoder:
 
     @cached_property
     def _table(self) -> cpu.Table:
-        return cpu.Table(self.table, np.resize(self.special, len(self.table)))
+        n = len(self.table)
+        return cpu.Table(self.table, np.resize(self.known, n), np.resize(self.special, n))
 
     def decode(self, ids: Any, skip_special: bool) -> bytes:
         """The joined bytes. ids: integers in any one-dimensional sequence or array.

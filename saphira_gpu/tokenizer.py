@@ -168,12 +168,13 @@ class Tokenizer:
         return self._vocabulary.id(token)
 
     def vocab(self, added: bool = True) -> dict[str, int]:
-        """The id of every token by its string. added: with the added tokens."""
+        """The id of every token by its string. added: with the added tokens; False leaves in those
+        of them that are in the vocabulary itself and that the byte alphabet can write."""
         found = self._vocabulary.ids_of_strings
         if added:
             return dict(found)
         own = self._spec.bpe.tokens
-        return {token: i for token, i in found.items() if i < len(own) and own[i]}
+        return {token: i for token, i in found.items() if i < len(own) and own[i] is not None}
 
     # ---- encode ----
 

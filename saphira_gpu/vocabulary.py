@@ -28,18 +28,21 @@ class Vocabulary:
         self.ends: I64 = np.flatnonzero(spec.bpe.ends)
         self.raw: list[bytes] = [token or b"" for token in spec.bpe.tokens]
         self.raw += [b""] * (size - len(self.raw))
+        self.known: Bools = np.zeros(size, np.bool_)
+        self.known[: len(spec.bpe.tokens)] = [token is not None for token in spec.bpe.tokens]
         self.special: Bools = np.zeros(size, np.bool_)
         for token in spec.added:
             self.raw[token.id] = token.content.encode()
+            self.known[token.id] = True
             self.special[token.id] |= token.special
-        self.known: Bools = np.fromiter((token != b"" for token in self.raw), np.bool_, size)
 
     @cached_property
     def strings(self) -> list[str | None]:
         """The string of every id, None where there is none."""
         bpe = self._spec.bpe
         strings: list[str | None] = [
-            _bytelevel.to_text(token) if token else None for token in self.raw
+            _bytelevel.to_text(token) if known else None
+            for token, known in zip(self.raw, self.known.tolist(), strict=True)
         ]
         for number in self.ends.tolist():
             strings[number] = (strings[number] or "") + bpe.end_of_word_suffix

@@ -321,14 +321,14 @@ class Engine:
 
 
 class Table:
-    """The bytes of every id, for stage decode. special: which ids are special tokens. An id of no
-    bytes is none."""
+    """The bytes of every id, for stage decode. known: which numbers are ids. special: which ids are
+    special tokens."""
 
-    def __init__(self, tokens: Sequence[bytes], special: Bools) -> None:
+    def __init__(self, tokens: Sequence[bytes], known: Bools, special: Bools) -> None:
         offsets = np.zeros(len(tokens) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, tokens), np.int64, len(tokens)), out=offsets[1:])
         kinds = np.where(special, lib.SA_TOKEN_SPECIAL, lib.SA_TOKEN_TEXT).astype(np.uint8)
-        kinds[np.diff(offsets) == 0] = lib.SA_TOKEN_NONE
+        kinds[~known] = lib.SA_TOKEN_NONE
         self._alive = [
             ffi.from_buffer("int64_t[]", offsets),
             ffi.from_buffer("uint8_t[]", b"".join(tokens)),

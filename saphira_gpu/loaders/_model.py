@@ -77,7 +77,7 @@ def bpe(
     for token, number in tokens.items():
         text = token[: -len(suffix)] if suffix and token.endswith(suffix) else token
         try:
-            raw[number] = _bytelevel.to_bytes(text or token) or None
+            raw[number] = _bytelevel.to_bytes(text or token)
         except UnicodeEncodeError:
             # Byte-level text never reaches such an entry; it is only there as an added token.
             if token not in added:
