@@ -152,4 +152,57 @@ static uint32_t *sa_hot_emit(const uint32_t *spill, const uint64_t *values, int6
   return out;
 }
 
-const struct sa_hot_path SA_HOT_PATH = {.probe = sa_hot_probe, .emit = sa_hot_emit};
+static inline void sa_merge_load(const sa_bpe_tables *t, sa_merge_word *w, int ends) {
+  const int n = w->n, width = (n + 15) & ~15;
+  for (int i = 0; i < n; i++) {
+    w->symbol[i] = t->byte_ids[w->bytes[i]];
+    w->next[i] = (uint8_t)(i + 1);
+    w->before[i + 1] = (uint8_t)i;
+  }
+  for (int i = 0; i + 1 < n; i++) w->rank[i] = t->byte_pair_rank[w->bytes[i] << 8 | w->bytes[i + 1]];
+  for (int i = n - 1; i < width; i++) w->rank[i] = SA_NO_RANK;
+  w->count = n;
+  if (!ends || !t->has_ends) return;
+  w->symbol[n - 1] = t->byte_ids_end[w->bytes[n - 1]];
+  if (n > 1) w->rank[n - 2] = sa_pair_rank(t, w->symbol[n - 2], w->symbol[n - 1]);
+}
+
+/* One merge; 0 if there is none to do. */
+static inline int sa_merge_step(const sa_bpe_tables *t, sa_merge_word *w) {
+  uint32_t lowest;
+  const int n = w->n, p = sa_lowest(w->rank, (n + 15) & ~15, &lowest);
+  if (lowest == SA_NO_RANK) return 0;
+  const int q = w->next[p], after = w->next[q], before = p ? w->before[p] : p;
+  const uint32_t symbol = t->result[lowest];
+  w->symbol[p] = symbol;
+  w->rank[q] = SA_NO_RANK;
+  w->next[p] = (uint8_t)after;
+  w->before[after] = (uint8_t)p;
+  const uint32_t left = sa_pair_rank(t, w->symbol[before], symbol);
+  w->rank[before] = p ? left : SA_NO_RANK;
+  w->rank[p] = after < n ? sa_pair_rank(t, symbol, w->symbol[after]) : SA_NO_RANK;
+  w->count--;
+  return 1;
+}
+
+static void sa_hot_merge(const sa_bpe_tables *t, sa_merge_word *words, int n_words, int ends, int64_t stop,
+                         int64_t *steps) {
+  sa_merge_word *busy[SA_MERGE_WORDS];
+  int n_busy = 0;
+  for (int k = 0; k < n_words; k++) {
+    sa_merge_load(t, &words[k], ends);
+    if (words[k].count > stop) busy[n_busy++] = &words[k];
+  }
+  while (n_busy)
+    for (int k = 0; k < n_busy;) {
+      if (sa_merge_step(t, busy[k]) && busy[k]->count > stop) k++;
+      else busy[k] = busy[--n_busy];
+    }
+  for (int k = 0; k < n_words; k++) {
+    sa_merge_word *const w = &words[k];
+    *steps += w->n - w->count;
+    for (int i = 0, out = 0; i < w->n; i = w->next[i]) w->symbol[out++] = w->symbol[i];
+  }
+}
+
+const struct sa_hot_path SA_HOT_PATH = {.probe = sa_hot_probe, .emit = sa_hot_emit, .merge = sa_hot_merge};

@@ -174,4 +174,20 @@ static inline void sa_put3(u64 value, uint32_t *out) {
   out[2] = (u32)(value >> 40) & 0xFFFFF;
 }
 
+/* Index of the first of the lowest of n values (n a multiple of 16), and that value. */
+static inline int sa_lowest(const uint32_t *v, int n, uint32_t *lowest) {
+  __m256i least = _mm256_loadu_si256((const __m256i *)v);
+  for (int i = 8; i < n; i += 8) least = _mm256_min_epu32(least, _mm256_loadu_si256((const __m256i *)(v + i)));
+  __m128i four = _mm_min_epu32(_mm256_castsi256_si128(least), _mm256_extracti128_si256(least, 1));
+  four = _mm_min_epu32(four, _mm_shuffle_epi32(four, 0x4E));
+  four = _mm_min_epu32(four, _mm_shuffle_epi32(four, 0xB1));
+  const __m256i all = _mm256_broadcastd_epi32(four);
+  *lowest = (uint32_t)_mm_cvtsi128_si32(four);
+  for (int i = 0;; i += 8) {
+    const __m256i equal = _mm256_cmpeq_epi32(all, _mm256_loadu_si256((const __m256i *)(v + i)));
+    const u32 mask = (u32)_mm256_movemask_ps(_mm256_castsi256_ps(equal));
+    if (mask) return i + __builtin_ctz(mask);
+  }
+}
+
 #endif

@@ -107,4 +107,15 @@ static inline void sa_put3(u64 value, uint32_t *out) {
   out[2] = (u32)(value >> 40) & 0xFFFFF;
 }
 
+/* Index of the first of the lowest of n values (n a multiple of 16), and that value. */
+static inline int sa_lowest(const uint32_t *v, int n, uint32_t *lowest) {
+  __m512i least = _mm512_loadu_si512(v);
+  for (int i = 16; i < n; i += 16) least = _mm512_min_epu32(least, _mm512_loadu_si512(v + i));
+  *lowest = _mm512_reduce_min_epu32(least);
+  for (int i = 0;; i += 16) {
+    const u32 mask = _mm512_cmpeq_epi32_mask(_mm512_set1_epi32((int)*lowest), _mm512_loadu_si512(v + i));
+    if (mask) return i + __builtin_ctz(mask);
+  }
+}
+
 #endif

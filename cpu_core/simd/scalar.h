@@ -163,4 +163,16 @@ static inline void sa_put3(u64 value, uint32_t *out) {
   out[2] = (u32)(value >> 40) & 0xFFFFF;
 }
 
+/* Index of the first of the lowest of n values (n a multiple of 16), and that value. */
+static inline int sa_lowest(const uint32_t *v, int n, uint32_t *lowest) {
+  uint32_t best = v[0];
+  int at = 0;
+  for (int i = 1; i < n; i++) {
+    at = v[i] < best ? i : at;
+    best = v[i] < best ? v[i] : best;
+  }
+  *lowest = best;
+  return at;
+}
+
 #endif

@@ -4,31 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHORT_SYMBOLS 48      /* up to here scanning for the lowest rank beats keeping lists */
+#include "hotpath.h"
+
 #define WINDOW_BYTES 4096
 #define JOIN_TRIES 8          /* token boundaries tried before the window doubles */
 #define NONE UINT32_MAX
-
-/* ---- short pieces: arrays, scanned for the lowest rank ----
- * ids [a b c d], rank[i] = rank of (ids[i], ids[i+1]); merging at i closes the gap by moving the tail. */
-static int64_t merge_short(const sa_bpe_tables *t, uint32_t *ids, uint32_t *rank, int64_t n, int64_t stop,
-                           int64_t *steps) {
-  while (n > stop) {
-    uint32_t best = SA_NO_RANK;
-    int64_t at = 0;
-    for (int64_t i = 0; i < n - 1; i++)
-      if (rank[i] < best) best = rank[i], at = i;
-    if (best == SA_NO_RANK) break;
-    ids[at] = t->result[best];
-    memmove(ids + at + 1, ids + at + 2, (size_t)(n - at - 2) * sizeof *ids);
-    memmove(rank + at, rank + at + 1, (size_t)(n - at - 2) * sizeof *rank);
-    n--;
-    ++*steps;
-    if (at > 0) rank[at - 1] = sa_pair_rank(t, ids[at - 1], ids[at]);
-    if (at < n - 1) rank[at] = sa_pair_rank(t, ids[at], ids[at + 1]);
-  }
-  return n;
-}
 
 /* ---- long pieces ----
  * Symbols are a doubly linked list over positions 0..n-1 of the window; rank[p] is the rank of the pair that
@@ -197,10 +177,13 @@ static void load(const sa_bpe_tables *t, const uint8_t *bytes, int64_t n, int en
 
 int64_t sa_bpe_window(const sa_bpe_tables *t, sa_merge_scratch *s, const uint8_t *bytes, int64_t n,
                       int ends, int64_t stop, uint32_t *out) {
-  if (n <= SHORT_SYMBOLS) {
-    uint32_t rank[SHORT_SYMBOLS];
-    load(t, bytes, n, ends, out, rank);
-    return merge_short(t, out, rank, n, stop, &s->steps);
+  if (n <= SA_SHORT_SYMBOLS) {
+    sa_merge_word word;
+    word.bytes = bytes;
+    word.n = (int32_t)n;
+    sa_hot()->merge(t, &word, 1, ends, stop, &s->steps);
+    memcpy(out, word.symbol, (size_t)word.count * sizeof *out);
+    return word.count;
   }
   if (!reserve(s, n < WINDOW_BYTES ? WINDOW_BYTES : n, t->n_ranks)) return -1;
   window w = window_of(s);

@@ -28,8 +28,10 @@ typedef struct sa_bpe_tables {
   uint8_t left_out[256];       /* 1: a byte without a symbol, left out of its piece before anything merges */
   int32_t leaves_out;          /* there are such bytes */
   uint32_t *byte_pair_rank;    /* 65,536: rank of the pair of two bytes' symbols, at first << 8 | second */
-  uint64_t *pairs;             /* open addressing: left 20 bits, right 20, rank 24; all ones = empty */
+  uint64_t *pairs;             /* slots: left 20 bits, right 20, rank 24; all ones = empty */
   uint32_t pair_shift;         /* 64 - log2(slots) */
+  uint16_t *displace;          /* a perfect hash: what to add to a key's slot, by another part of its hash; NULL: */
+  uint32_t displace_shift;     /*     open addressing */
   uint32_t *result;            /* rank → id made */
   int64_t n_ranks;
   uint16_t *length;            /* id → bytes of the token */
@@ -70,14 +72,25 @@ void sa_merge_scratch_release(sa_merge_scratch *scratch);
 
 static inline uint64_t sa_pair_key(uint32_t left, uint32_t right) { return (uint64_t)left << 20 | right; }
 
-static inline uint64_t sa_pair_slot(const sa_bpe_tables *t, uint64_t key) {
-  return key * 0x9E3779B97F4A7C15u >> t->pair_shift;
+static inline uint64_t sa_pair_hash(uint64_t key) {
+  key *= 0x9E3779B97F4A7C15u;
+  return key ^ key >> 32;
+}
+
+/* The slot of a key in a perfect hash. */
+static inline uint64_t sa_pair_slot(uint64_t hash, uint64_t displacement, uint32_t shift) {
+  return ((hash + displacement * 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u) >> shift;
 }
 
 static inline uint32_t sa_pair_rank(const sa_bpe_tables *t, uint32_t left, uint32_t right) {
-  const uint64_t key = sa_pair_key(left, right);
+  const uint64_t key = sa_pair_key(left, right), hash = sa_pair_hash(key);
+  if (t->displace) { /* as a rule; no branch depends on the key */
+    const uint64_t slot = sa_pair_slot(hash, t->displace[hash >> t->displace_shift], t->pair_shift);
+    const uint64_t entry = t->pairs[slot];
+    return entry >> 24 == key ? (uint32_t)entry & 0xFFFFFF : SA_NO_RANK;
+  }
   const uint64_t mask = ((uint64_t)1 << (64 - t->pair_shift)) - 1;
-  for (uint64_t slot = sa_pair_slot(t, key);; slot = (slot + 1) & mask) {
+  for (uint64_t slot = hash >> t->pair_shift;; slot = (slot + 1) & mask) {
     const uint64_t entry = t->pairs[slot];
     if (entry >> 24 == key) return (uint32_t)entry & 0xFFFFFF;
     if (entry == UINT64_MAX) return SA_NO_RANK;

@@ -74,10 +74,7 @@ static int32_t merges_of_plan(merge_list *list, const sa_plan *plan, const sa_vo
   return SA_OK;
 }
 
-/* Fills the tables from a list; of two merges of one pair the later holds, as in Hugging Face's loader. */
-static int32_t fill(sa_bpe_tables *t, const merge_list *list, int64_t n_ranks) {
-  int64_t slots = 64;
-  while (slots < 2 * list->n) slots *= 2;
+static int32_t allocate(sa_bpe_tables *t, int64_t slots, int64_t n_ranks) {
   t->n_ranks = n_ranks > 0 ? n_ranks : 1;
   t->pair_shift = 64 - (uint32_t)__builtin_ctzll((uint64_t)slots);
   t->pairs = malloc((size_t)slots * sizeof *t->pairs);
@@ -85,25 +82,107 @@ static int32_t fill(sa_bpe_tables *t, const merge_list *list, int64_t n_ranks) {
   t->byte_pair_rank = malloc(65536 * sizeof *t->byte_pair_rank);
   if (!t->pairs || !t->result || !t->byte_pair_rank) return SA_ERR_NOMEM;
   memset(t->pairs, 0xFF, (size_t)slots * sizeof *t->pairs);
+  return SA_OK;
+}
+
+static void fill_byte_pairs(sa_bpe_tables *t) {
+  for (uint32_t i = 0; i < 65536; i++)
+    t->byte_pair_rank[i] = sa_pair_rank(t, t->byte_ids[i >> 8], t->byte_ids[i & 255]);
+}
+
+static void release_filled(sa_bpe_tables *t) {
+  free(t->pairs), free(t->displace), free(t->result), free(t->byte_pair_rank);
+  t->pairs = NULL, t->displace = NULL, t->result = NULL, t->byte_pair_rank = NULL;
+}
+
+/* Fills the tables from a list, by open addressing; of two merges of one pair the later holds, as in Hugging
+ * Face's loader. */
+static int32_t fill(sa_bpe_tables *t, const merge_list *list, int64_t n_ranks) {
+  int64_t slots = 64;
+  while (slots < 2 * list->n) slots *= 2;
+  const int32_t status = allocate(t, slots, n_ranks);
+  if (status != SA_OK) return status;
   for (int64_t i = 0; i < list->n; i++) {
     const merge m = list->items[i];
     const uint64_t key = sa_pair_key(m.left, m.right);
-    uint64_t slot = sa_pair_slot(t, key);
+    uint64_t slot = sa_pair_hash(key) >> t->pair_shift;
     while (t->pairs[slot] != UINT64_MAX && t->pairs[slot] >> 24 != key)
       slot = (slot + 1) & (uint64_t)(slots - 1);
     t->pairs[slot] = key << 24 | m.rank;
     t->result[m.rank] = m.result;
   }
-  for (uint32_t i = 0; i < 65536; i++)
-    t->byte_pair_rank[i] = t->left_out[i >> 8] | t->left_out[i & 255]
-                               ? SA_NO_RANK
-                               : sa_pair_rank(t, t->byte_ids[i >> 8], t->byte_ids[i & 255]);
+  fill_byte_pairs(t);
   return SA_OK;
 }
 
-static void release_filled(sa_bpe_tables *t) {
-  free(t->pairs), free(t->result), free(t->byte_pair_rank);
-  t->pairs = NULL, t->result = NULL, t->byte_pair_rank = NULL;
+typedef struct placed {
+  uint64_t key, hash;
+  uint32_t bucket, rank;
+} placed;
+
+/* Places the merges of one bucket at the first displacement where all find free slots. 0: there is none. */
+static int place_bucket(sa_bpe_tables *t, const placed *items, int64_t n, uint32_t bucket) {
+  for (uint32_t d = 0; d < 65536; d++) {
+    int64_t k = 0;
+    for (; k < n; k++) {
+      const uint64_t slot = sa_pair_slot(items[k].hash, d, t->pair_shift);
+      if (t->pairs[slot] != UINT64_MAX) break;
+      t->pairs[slot] = items[k].key << 24 | items[k].rank;
+    }
+    if (k == n) {
+      t->displace[bucket] = (uint16_t)d;
+      return 1;
+    }
+    while (k-- > 0) t->pairs[sa_pair_slot(items[k].hash, d, t->pair_shift)] = UINT64_MAX;
+  }
+  return 0;
+}
+
+/* Fills the tables with a perfect hash of the list (distinct pairs, distinct ranks): buckets of about four pairs,
+ * the largest first, each with the first displacement that fits. Half of the slots stay free or more, so one is
+ * found; should it not be, open addressing serves as well. */
+static int32_t fill_perfect(sa_bpe_tables *t, const merge_list *list) {
+  int64_t slots = 64, buckets = 16;
+  while (3 * slots < 4 * list->n) slots *= 2;
+  while (4 * buckets < list->n) buckets *= 2;
+  int32_t status = allocate(t, slots, list->n);
+  placed *items = malloc((size_t)(list->n + 1) * sizeof *items);
+  int64_t *starts = calloc((size_t)buckets + 1, sizeof *starts);
+  t->displace = calloc((size_t)buckets, sizeof *t->displace);
+  t->displace_shift = 64 - (uint32_t)__builtin_ctzll((uint64_t)buckets);
+  if (!items || !starts || !t->displace) status = SA_ERR_NOMEM;
+  int placed_all = status == SA_OK;
+  if (placed_all) {
+    for (int64_t i = 0; i < list->n; i++) {
+      const merge m = list->items[i];
+      t->result[m.rank] = m.result;
+      starts[(sa_pair_hash(sa_pair_key(m.left, m.right)) >> t->displace_shift) + 1]++;
+    }
+    int64_t largest = 0;
+    for (int64_t b = 0; b < buckets; b++) {
+      if (starts[b + 1] > largest) largest = starts[b + 1];
+      starts[b + 1] += starts[b];
+    }
+    for (int64_t i = list->n - 1; i >= 0; i--) { /* counting sort by bucket; starts end up one bucket back */
+      const merge m = list->items[i];
+      const uint64_t key = sa_pair_key(m.left, m.right), hash = sa_pair_hash(key);
+      const int64_t at = --starts[(hash >> t->displace_shift) + 1];
+      items[at] = (placed){key, hash, (uint32_t)(hash >> t->displace_shift), m.rank};
+    }
+    for (int64_t size = largest; size > 0 && placed_all; size--)
+      for (int64_t b = 0; b < buckets && placed_all; b++) {
+        const int64_t from = starts[b + 1], to = b + 1 < buckets ? starts[b + 2] : list->n;
+        if (to - from == size) placed_all = place_bucket(t, items + from, size, (uint32_t)b);
+      }
+  }
+  free(items);
+  free(starts);
+  if (status == SA_OK && !placed_all) {
+    release_filled(t);
+    return fill(t, list, list->n);
+  }
+  if (status == SA_OK) fill_byte_pairs(t);
+  return status;
 }
 
 static int by_rank(const void *a, const void *b) {
@@ -181,7 +260,7 @@ int32_t sa_bpe_build(sa_bpe_tables *t, const sa_plan *plan, const sa_vocab *v, u
     release_filled(t);
     if (used.n) qsort(used.items, (size_t)used.n, sizeof *used.items, by_rank);
     for (int64_t k = 0; k < used.n; k++) used.items[k].rank = (uint32_t)k;
-    status = fill(t, &used, used.n);
+    status = fill_perfect(t, &used);
   }
   if (status == SA_OK) {
     int64_t *made = calloc((size_t)plan->n_ids, sizeof *made); /* rank that makes a token, + 1; bytes 0 */

@@ -47,93 +47,114 @@ static inline uint64_t load_upto8(const uint8_t *p, int64_t n) {
   return load64(bytes);
 }
 
-/* The ids of a piece by bpe, or by vocab if it is too long for the model's table of pieces. *ids points to them
- * until the next call. -1: out of memory. */
-static int64_t encode_piece(sa_context *c, const uint8_t *piece, int64_t n, const uint32_t **ids,
-                            uint32_t *single) {
-  const sa_model *m = c->model;
-  c->misses++;
-  if (n > SA_KEY16_BYTES && n <= m->bpe.longest) {
-    *single = sa_vocab_find(&m->vocab, piece, n, sa_vocab_hash(piece, n), m->bpe.has_ends);
-    if (*single != SA_NO_ID && m->whole[*single]) {
-      *ids = single;
-      return 1;
-    }
-  }
-  const int64_t count = sa_bpe_encode(&m->bpe, &c->merge, piece, n);
-  *ids = c->merge.out;
-  return count;
-}
-
-/* The key of a piece of n <= SA_KEY16_BYTES bytes. */
-static inline void key_of(const uint8_t *piece, int64_t n, const uint8_t *end, uint64_t *low, uint64_t *high) {
+/* The key of a piece of n <= SA_KEY16_BYTES bytes, or the hash of one of up to SA_CACHE_LONGEST. */
+static inline sa_key key_of(const uint8_t *piece, int64_t n, const uint8_t *end) {
+  sa_key key = {0, 0, 0};
   const int room = end - piece >= 16;
-  *high = 0;
   if (n <= SA_KEY8_BYTES) {
-    *low = sa_key8(room ? load64(piece) : load_upto8(piece, n), (uint64_t)n);
-  } else {
-    *low = load64(piece);
-    *high = sa_key16_high(room ? load64(piece + 8) : load_upto8(piece + 8, n - 8), (uint64_t)n);
+    key.low = sa_key8(room ? load64(piece) : load_upto8(piece, n), (uint64_t)n);
+  } else if (n <= SA_KEY16_BYTES) {
+    key.low = load64(piece);
+    key.high = sa_key16_high(room ? load64(piece + 8) : load_upto8(piece + 8, n - 8), (uint64_t)n);
+  } else if (n <= SA_CACHE_LONGEST) {
+    key.hash = sa_hash_bytes(piece, (u64)n);
   }
+  return key;
 }
 
-/* Starts to fetch what resolve will look at. */
+/* Starts to fetch what find_value will look at. */
 static inline void prefetch(const sa_context *c, const uint8_t *piece, int64_t n, const uint8_t *end) {
-  uint64_t low, high;
   if (n > SA_KEY16_BYTES) return;
-  key_of(piece, n, end, &low, &high);
-  sa_map16_prefetch(&c->model->pieces, low, high);
-  if (c->cache.on) sa_map16_prefetch(&c->cache.back, low, high);
+  const sa_key key = key_of(piece, n, end);
+  sa_map16_prefetch(&c->model->pieces, key.low, key.high);
+  if (c->cache.on) sa_map16_prefetch(&c->cache.back, key.low, key.high);
 }
 
-/* The value of a piece that the hot tables do not have, found or computed, and put in them. 0: out of memory. */
-static uint64_t resolve(sa_context *c, const uint8_t *piece, int64_t n, const uint8_t *end) {
-  sa_cache *cache = &c->cache;
-  uint64_t low = 0, high = 0, hash = 0, value = 0;
+/* The value of a piece that the hot tables do not have, from the tables behind them and the vocabulary. 0: it has
+ * to be merged. */
+static uint64_t find_value(const sa_context *c, const sa_key *key, const uint8_t *piece, int64_t n) {
+  const sa_model *m = c->model;
+  uint64_t value = 0;
   if (n <= SA_KEY16_BYTES) {
-    key_of(piece, n, end, &low, &high);
-  } else if (n <= SA_CACHE_LONGEST && cache->on) {
-    hash = sa_hash_bytes(piece, (u64)n);
-    value = sa_cache_find_long(cache, hash, piece, (uint32_t)n);
-    if (value) return value;
+    value = sa_map16_find(&m->pieces, key->low, key->high);
+    return !value && c->cache.on ? sa_map16_find(&c->cache.back, key->low, key->high) : value;
   }
-  if (n <= SA_KEY16_BYTES) {
-    value = sa_map16_find(&c->model->pieces, low, high);
-    if (!value && cache->on) value = sa_map16_find(&cache->back, low, high);
+  if (n <= SA_CACHE_LONGEST && c->cache.on) value = sa_cache_find_long(&c->cache, key->hash, piece, (uint32_t)n);
+  if (!value && n <= m->bpe.longest) {
+    const uint32_t id = sa_vocab_find(&m->vocab, piece, n, sa_vocab_hash(piece, n), m->bpe.has_ends);
+    if (id != SA_NO_ID && m->whole[id]) value = sa_value(&id, 1);
   }
-  if (!value) {
-    uint32_t single;
-    const uint32_t *ids;
-    const int64_t count = encode_piece(c, piece, n, &ids, &single);
-    if (count < 0) return 0;
-    value = sa_cache_value(cache, ids, count);
-    if (!cache->on) return value;
-    if (n <= SA_KEY16_BYTES) sa_cache_put(cache, low, high, value);
-    else if (n <= SA_CACHE_LONGEST) sa_cache_put_long(cache, hash, piece, (uint32_t)n, value);
-  }
-  if (!cache->on) return value;
-  if (n <= SA_KEY8_BYTES) sa_hot8_put(sa_hot8(cache, sa_hash8(low)), low, value);
-  else if (n <= SA_KEY16_BYTES) sa_hot16_put(sa_hot16(cache, sa_hash16(low, high)), low, high, value);
   return value;
 }
 
-extern const struct sa_hot_path sa_hot_scalar;
-#if defined(__x86_64__) || defined(_M_X64)
-extern const struct sa_hot_path sa_hot_avx2, sa_hot_avx512;
-#elif defined(__aarch64__)
-extern const struct sa_hot_path sa_hot_neon;
-#endif
+/* Puts a value in the hot tables. */
+static inline uint64_t warm(sa_context *c, const sa_key *key, int64_t n, uint64_t value) {
+  sa_cache *cache = &c->cache;
+  if (!cache->on) return value;
+  if (n <= SA_KEY8_BYTES) sa_hot8_put(sa_hot8(cache, sa_hash8(key->low)), key->low, value);
+  else if (n <= SA_KEY16_BYTES)
+    sa_hot16_put(sa_hot16(cache, sa_hash16(key->low, key->high)), key->low, key->high, value);
+  return value;
+}
 
-static const struct sa_hot_path *sa_hot(void) {
-  switch (sa_isa_active()) {
-#if defined(__x86_64__) || defined(_M_X64)
-    case SA_ISA_AVX2: return &sa_hot_avx2;
-    case SA_ISA_AVX512: return &sa_hot_avx512;
-#elif defined(__aarch64__)
-    case SA_ISA_NEON: return &sa_hot_neon;
-#endif
-    default: return &sa_hot_scalar;
+/* The value of ids that were merged, put in all tables. */
+static uint64_t keep(sa_context *c, const sa_key *key, const uint8_t *piece, int64_t n, const uint32_t *ids,
+                     int64_t count) {
+  sa_cache *cache = &c->cache;
+  const uint64_t value = sa_cache_value(cache, ids, count);
+  if (!cache->on) return value;
+  if (n <= SA_KEY16_BYTES) sa_cache_put(cache, key->low, key->high, value);
+  else if (n <= SA_CACHE_LONGEST) sa_cache_put_long(cache, key->hash, piece, (uint32_t)n, value);
+  return warm(c, key, n, value);
+}
+
+/* Merges the pending pieces side by side. text: where the chunk's starts count from. */
+static void merge_pending(sa_context *c, const uint8_t *text) {
+  const int n = c->n_pending;
+  for (int k = 0; k < n; k++) {
+    const uint32_t i = c->pending[k].piece;
+    c->words[k].bytes = text + c->starts[i];
+    c->words[k].n = (int32_t)(c->starts[i + 1] - c->starts[i]);
   }
+  sa_hot()->merge(&c->model->bpe, c->words, n, 1, 1, &c->merge.steps);
+  c->n_pending = 0;
+  c->misses += n;
+  for (int k = 0; k < n; k++) {
+    const sa_merge_word *w = &c->words[k];
+    c->values[c->pending[k].piece] = keep(c, &c->pending[k].key, w->bytes, w->n, w->symbol, w->count);
+  }
+}
+
+/* Whether an equal piece is among those pending. */
+static int is_pending(const sa_context *c, const uint8_t *text, const sa_key *key, const uint8_t *piece, int64_t n) {
+  for (int k = 0; k < c->n_pending; k++) {
+    const sa_pending *p = &c->pending[k];
+    if (p->key.low != key->low || p->key.high != key->high || p->key.hash != key->hash) continue;
+    const uint32_t at = c->starts[p->piece];
+    if (c->starts[p->piece + 1] - at == n && memcmp(text + at, piece, (size_t)n) == 0) return 1;
+  }
+  return 0;
+}
+
+/* Sees to piece i of a chunk, which the hot tables do not have: its value is there after the next merge_pending at
+ * the latest. 0: out of memory. */
+static int resolve(sa_context *c, const uint8_t *text, uint32_t i, const uint8_t *end) {
+  const uint8_t *piece = text + c->starts[i];
+  const int64_t n = c->starts[i + 1] - c->starts[i];
+  const sa_key key = key_of(piece, n, end);
+  if (c->n_pending == SA_MERGE_WORDS || is_pending(c, text, &key, piece, n)) merge_pending(c, text);
+  const uint64_t value = find_value(c, &key, piece, n);
+  if (value) {
+    c->values[i] = warm(c, &key, n, value);
+  } else if (n <= SA_SHORT_SYMBOLS) {
+    c->pending[c->n_pending++] = (sa_pending){i, key};
+  } else {
+    const int64_t count = sa_bpe_encode(&c->model->bpe, &c->merge, piece, n);
+    if (count < 0) return 0;
+    c->misses++;
+    c->values[i] = keep(c, &key, piece, n, c->merge.out, count);
+  }
+  return 1;
 }
 
 /* The chunk's pieces [0, n) in the hot tables; the last ones, too near the text's end for whole words to be
@@ -150,17 +171,20 @@ static int64_t probe(sa_context *c, const struct sa_hot_path *hot, const uint8_t
 /* A piece that may be longer than a chunk. Returns the end of its ids, NULL out of memory. */
 static uint32_t *encode_carried(sa_context *c, const uint8_t *piece, int64_t n, const uint8_t *end,
                                 uint32_t *out) {
+  const sa_key key = key_of(piece, n, end);
+  uint64_t value = find_value(c, &key, piece, n);
   c->pieces++;
-  if (n > SA_CACHE_LONGEST) {
-    uint32_t single;
-    const uint32_t *ids;
-    const int64_t count = encode_piece(c, piece, n, &ids, &single);
+  if (!value) {
+    const int64_t count = sa_bpe_encode(&c->model->bpe, &c->merge, piece, n);
     if (count < 0) return NULL;
-    memcpy(out, ids, (size_t)count * sizeof *ids);
-    return out + count;
+    c->misses++;
+    if (n > SA_CACHE_LONGEST) {
+      memcpy(out, c->merge.out, (size_t)count * sizeof *out);
+      return out + count;
+    }
+    value = keep(c, &key, piece, n, c->merge.out, count);
   }
-  c->values[0] = resolve(c, piece, n, end);
-  return c->values[0] ? sa_hot()->emit(c->cache.spill, c->values, 1, out, 0) : NULL;
+  return sa_hot()->emit(c->cache.spill, &value, 1, out, 0);
 }
 
 /* Where the pieces of some rows come from: a compiled scheme's cursor, or bitmaps of a program's pieces. */
@@ -221,9 +245,9 @@ static int64_t encode_pieces(sa_context *c, pieces *p, uint32_t *ids, int64_t *r
       for (int64_t k = 0; k < misses; k++) {
         const uint32_t i = c->missed[k];
         if (dropped(p, chunk + c->starts[i])) continue;
-        c->values[i] = resolve(c, text + c->starts[i], c->starts[i + 1] - c->starts[i], end);
-        if (!c->values[i]) return -SA_ERR_NOMEM;
+        if (!resolve(c, text, i, end)) return -SA_ERR_NOMEM;
       }
+      if (c->n_pending) merge_pending(c, text);
       c->pieces += count;
       for (int64_t i = 0, to; i < count; i = to) {   /* a row at a time */
         for (; row < p->n_rows && offsets[row + 1] - base <= chunk + c->starts[i]; row++)

@@ -3,9 +3,21 @@
 #define SA_ENCODE_H
 
 #include "cache.h"
+#include "hotpath.h"
 #include "model.h"
 
 #define SA_CHUNK_BLOCKS (SA_CHUNK_BYTES / 64)
+
+/* A piece on its way through the tables: the key of a short one, the hash of a longer one. */
+typedef struct sa_key {
+  uint64_t low, high, hash;
+} sa_key;
+
+/* A piece that no table has, waiting for others to be merged with. */
+typedef struct sa_pending {
+  uint32_t piece;         /* its number in the chunk */
+  sa_key key;
+} sa_pending;
 
 /* What one thread needs; reused from call to call. */
 typedef struct sa_context {
@@ -17,7 +29,10 @@ typedef struct sa_context {
   uint64_t bits[SA_CHUNK_BLOCKS];
   uint32_t starts[SA_CHUNK_BYTES + 64];   /* of a chunk's pieces, from the chunk's base */
   uint64_t values[SA_CHUNK_BYTES + 64];
-  uint32_t missed[SA_CHUNK_BYTES + 64];   /* indices of pieces that the cache did not have */
+  uint32_t missed[SA_CHUNK_BYTES + 64];   /* indices of pieces that the hot tables do not have */
+  int n_pending;
+  sa_pending pending[SA_MERGE_WORDS];
+  sa_merge_word words[SA_MERGE_WORDS];
 } sa_context;
 
 sa_context *sa_context_new(const sa_model *model, int64_t cache_bytes);
