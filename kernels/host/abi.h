@@ -51,7 +51,7 @@ struct hx_counters {
   hx_u64 global_reads, global_writes, global_read_bytes, global_write_bytes;
   hx_u64 read_sectors, write_sectors; /* of 32 bytes, distinct within a warp's access */
   hx_u64 shared_reads, shared_writes;
-  hx_u64 global_atomics, shared_atomics;
+  hx_u64 global_atomics, shared_atomics, strong_loads, strong_stores; /* strong: ld_acquire and its kin */
   hx_u64 collectives, barriers, fences, switches;
 };
 

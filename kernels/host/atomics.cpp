@@ -69,6 +69,7 @@ hx_u64 hx_load(const void *p, int size, int order, const char *file, int line) {
   Thread *me = g->self;
   auto address = reinterpret_cast<uint64_t>(p);
   me->where = {file, line, 0};
+  g->counters->strong_loads++;
   let_others_go();
   check_access(address, static_cast<uint32_t>(size), kRead | kStrong, me->where);
   if (g->check) learn(address, order == HX_ACQUIRE);
@@ -78,6 +79,7 @@ hx_u64 hx_load(const void *p, int size, int order, const char *file, int line) {
 void hx_store(void *p, hx_u64 value, int size, int order, const char *file, int line) {
   auto address = reinterpret_cast<uint64_t>(p);
   g->self->where = {file, line, 0};
+  g->counters->strong_stores++;
   check_access(address, static_cast<uint32_t>(size), kWrite | kStrong, g->self->where);
   if (g->check) publish(address, order == HX_RELEASE, false);
   memcpy(p, &value, static_cast<size_t>(size));

@@ -192,7 +192,6 @@ inline hx_u32 __funnelshift_lc(hx_u32 lo, hx_u32 hi, hx_u32 n) { return n < 32 ?
 inline hx_u32 __funnelshift_rc(hx_u32 lo, hx_u32 hi, hx_u32 n) { return n < 32 ? __funnelshift_r(lo, hi, n) : hi; }
 inline hx_u32 __umulhi(hx_u32 a, hx_u32 b) { return (hx_u32)((hx_u64)a * b >> 32); }
 inline hx_u64 __umul64hi(hx_u64 a, hx_u64 b) { return (hx_u64)((unsigned __int128)a * b >> 64); }
-inline hx_u32 __uint_as_float_bits(float x) { return __builtin_bit_cast(hx_u32, x); }
 
 /* Bytes of a word side by side: FF where true. */
 #define HX_BYTEWISE(name, test)                                       \

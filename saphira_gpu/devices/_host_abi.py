@@ -57,7 +57,8 @@ class Counters(ctypes.Structure):
         for name in (
             "global_reads", "global_writes", "global_read_bytes", "global_write_bytes",
             "read_sectors", "write_sectors", "shared_reads", "shared_writes",
-            "global_atomics", "shared_atomics", "collectives", "barriers", "fences", "switches",
+            "global_atomics", "shared_atomics", "strong_loads", "strong_stores",
+            "collectives", "barriers", "fences", "switches",
         )
     )  # fmt: skip
 

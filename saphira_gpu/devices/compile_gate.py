@@ -57,7 +57,7 @@ def compile_file(file: str | Path, arch: int, nvrtc: Any) -> list[KernelReport]:
         try:
             nvrtc.compileProgram(program, options)
         except nvrtc.NVRTCError as error:
-            log = nvrtc.getProgramLog(program).strip()
+            log = nvrtc.getProgramLog(program).strip("\0 \n")
             raise DeviceError(f"{source.path.name}, sm_{arch}: {error}\n{log}") from None
         nvrtc.getCUBIN(program)
         return list(parse(source.path.name, nvrtc.getProgramLog(program)))

@@ -180,7 +180,7 @@ class HostKernel:
 
     def _options(self, device: HostDevice, grid: Dims, block: Dims, shared_mem: int) -> abi.Options:
         g, b = dims("grid", self.name, grid), dims("block", self.name, block)
-        if g[0] >= 1 << 31 or g[1] > 65535 or g[2] > 65535:
+        if g[0] >= 1 << 31 or g[1] > 65535 or g[2] > 65535 or g[0] * g[1] * g[2] >= 1 << 32:
             raise LaunchError(f"grid {grid} of kernel {self.name!r} is too large")
         threads = b[0] * b[1] * b[2]
         if b[0] > 1024 or b[1] > 1024 or b[2] > 64 or threads > 1024:
