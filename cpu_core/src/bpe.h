@@ -70,6 +70,13 @@ int64_t sa_bpe_encode(const sa_bpe_tables *tables, sa_merge_scratch *scratch, co
                       int64_t n);
 void sa_merge_scratch_release(sa_merge_scratch *scratch);
 
+/* Whether some of the bytes are left out. */
+static inline int sa_any_left_out(const sa_bpe_tables *t, const uint8_t *bytes, int64_t n) {
+  for (int64_t i = 0; t->leaves_out && i < n; i++)
+    if (t->left_out[bytes[i]]) return 1;
+  return 0;
+}
+
 static inline uint64_t sa_pair_key(uint32_t left, uint32_t right) { return (uint64_t)left << 20 | right; }
 
 static inline uint64_t sa_pair_hash(uint64_t key) {

@@ -190,12 +190,6 @@ static int by_rank(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static int any_left_out(const sa_bpe_tables *t, const uint8_t *bytes, int64_t n) {
-  for (int64_t i = 0; i < n; i++)
-    if (t->left_out[bytes[i]]) return 1;
-  return 0;
-}
-
 /* Encodes every token's own bytes down to two symbols: if these merge to the token it is reachable, and by
  * this merge alone. */
 static int32_t reach(const sa_bpe_tables *all, const sa_vocab *v, const sa_plan *plan, merge_list *used,
@@ -208,7 +202,7 @@ static int32_t reach(const sa_bpe_tables *all, const sa_vocab *v, const sa_plan 
     const uint8_t *bytes = token_bytes(v, id);
     const int64_t n = token_length(v, id);
     if (n == 1) reachable[id] = !all->left_out[bytes[0]] && (v->ends[id] ? all->byte_ids_end : all->byte_ids)[bytes[0]] == id;
-    if (n < 2 || any_left_out(all, bytes, n)) continue;
+    if (n < 2 || sa_any_left_out(all, bytes, n)) continue;
     const int64_t left = sa_bpe_window(all, &scratch, bytes, n, v->ends[id], 2, ids);
     if (left < 0) status = SA_ERR_NOMEM;
     if (left != 2) continue;
