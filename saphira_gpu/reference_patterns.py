@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from saphira_gpu import reference, reference_pretok
 from saphira_gpu.errors import UnsupportedError
@@ -50,22 +51,29 @@ def names() -> list[str]:
 
 def pieces(name: str, segment: bytes, chars: Sequence[reference.Char]) -> list[tuple[int, int]]:
     """The pieces (start, end) of a segment under a scheme, in bytes. What its pattern does not
-    match is a piece too, or (where the scheme inverts) dropped."""
+    match is a piece too; a scheme of several patterns splits by each the pieces of the one before.
+    """
     if name in _SEQUENCES:
         found = reference_pretok.pieces(_SEQUENCES[name], segment)
         return [piece.span for piece in found]
     scheme = next(scheme for scheme in schemes.table()["schemes"] if scheme["name"] == name)
     engine = max(scheme["patterns"])  # tiktoken's, if it has one
-    spans = []
-    done = 0
-    for start, end in matches(scheme["patterns"][engine], engine, segment, chars):
-        if start > done and not scheme["invert"]:
-            spans.append((done, start))
-        spans.append((start, end))
-        done = end
-    if done < len(segment) and not scheme["invert"]:
-        spans.append((done, len(segment)))
-    return spans
+    own = scheme["patterns"][engine]
+    parts = [list(chars)]
+    for pattern in own if isinstance(own, list) else [own]:
+        parts = [part for whole in parts for part in _split(pattern, engine, segment, whole)]
+    return [(part[0].start, part[-1].end) for part in parts]
+
+
+def _split(
+    pattern: str, engine: str, segment: bytes, chars: list[reference.Char]
+) -> list[list[reference.Char]]:
+    """What a pattern matches of some characters of a segment, and what lies between."""
+    at = {char.start: i for i, char in enumerate(chars)}
+    edges = {0, len(chars)}
+    for start, end in matches(pattern, engine, segment, chars):
+        edges |= {at[start], at.get(end, len(chars))}
+    return [chars[first:last] for first, last in pairwise(sorted(edges))]
 
 
 def matches(
@@ -75,7 +83,7 @@ def matches(
     first and none inside another. Raises UnsupportedError for a pattern that needs more than the
     known ones."""
     text = "".join(_symbol(segment, char) for char in chars)
-    edges = [char.start for char in chars] + [len(segment)]
+    edges = [char.start for char in chars] + [char.end for char in chars[-1:]]
     found = _compiled(pattern, engine).finditer(text)
     return [(edges[match.start()], edges[match.end()]) for match in found]
 

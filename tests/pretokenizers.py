@@ -128,12 +128,20 @@ CONFIGS: dict[str, Config] = {
 }
 
 
+def scheme_config(scheme: dict[str, Any], engine: str) -> Config:
+    """A Split for an engine's pattern of a compiled scheme, or the Sequence of its patterns."""
+    own = scheme["patterns"][engine]
+    parts = [
+        split(pattern, scheme["behavior"], scheme["invert"])
+        for pattern in (own if isinstance(own, list) else [own])
+    ]
+    return parts[0] if len(parts) == 1 else sequence(*parts)
+
+
 def scheme_configs() -> dict[str, Config]:
-    """A Split for the HF pattern of every compiled scheme."""
+    """What every compiled scheme with a pattern of HF's is there."""
     return {
-        f"scheme-{scheme['name']}": split(
-            scheme["patterns"]["hf"], scheme["behavior"], scheme["invert"]
-        )
+        f"scheme-{scheme['name']}": scheme_config(scheme, "hf")
         for scheme in table()["schemes"]
         if "hf" in scheme["patterns"]
     }
@@ -199,7 +207,7 @@ def representatives() -> list[str]:
 
 
 # Characters that the rules of a configuration look at, for random texts dense in them.
-DENSE = {
+DENSE: dict[str, Sequence[str]] = {
     "metaspace": " \u2581a\u00e9\n",
     "delimiter": "ab \U00016fe2\u4e00",
     "string": "''a b\u4e00",
@@ -208,7 +216,11 @@ DENSE = {
     "bytes": " 'sdmtvlre1\u00b2a\u00e9\n\t\u4e00,",
     "digits": "0123\u00b2\u0663a ,\u2167",
     "falcon": "0123456789 a.,'s\u00b2\u00e9\u4e00",
-    "scheme": "'sSdDlLvVeE\u017f \n\r\t/aBc1234\u0301\u4e00\u30a2!?.\u01c5\u02b0",
+    "scheme": [
+        *"'sSdDlLvVeE\u017f \n\r\t/aBc1234\u0301\u4e00\u30a2!?.\u01c5\u02b0",
+        *"\x01\u3007\u2e80\u3099\u30fb",
+        "<|endoftext|>",
+    ],
 }
 
 

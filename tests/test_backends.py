@@ -261,16 +261,21 @@ def test_pretokenizer_cases(isa: str, test_data: Path) -> None:
 PATTERNS = {scheme["name"]: scheme["patterns"] for scheme in TABLES["schemes"]}
 
 
-def hf_pieces(pattern: str, texts: Sequence[str]) -> list[list[bytes]]:
-    """Pieces by HF's Split(Regex, Isolated)."""
-    splitter = pre_tokenizers.Split(Regex(pattern), "isolated")
+DENSE = [*"aB1 \n\r'/-s\u0301\u4e2d\u00a0\x01\u3007\u2e80\u30fb", "<|endoftext|>", "<|"]
+
+
+def hf_pieces(pattern: str | list[str], texts: Sequence[str]) -> list[list[bytes]]:
+    """Pieces by HF's Split(Regex, Isolated), or by several in a row."""
+    patterns = pattern if isinstance(pattern, list) else [pattern]
+    splits = [pre_tokenizers.Split(Regex(one), "isolated") for one in patterns]
+    splitter = pre_tokenizers.Sequence(splits)
     return [[piece.encode() for piece, _ in splitter.pre_tokenize_str(text)] for text in texts]
 
 
 @pytest.mark.parametrize("scheme", [name for name in PATTERNS if "hf" in PATTERNS[name]])
 def test_random_text_equals_hf_by_its_pattern(isa: str, scheme: str) -> None:
     texts = oracles.random_texts(f"schemes {scheme}", oracles.RULES, 300, 120)
-    texts += oracles.random_texts(f"dense {scheme}", "aB1 \n\r'/-s\u0301\u4e2d\u00a0", 600, 40)
+    texts += oracles.random_texts(f"dense {scheme}", DENSE, 600, 40)
     got = split(scheme, [text.encode() for text in texts])
     for text, pieces, expected in zip(
         texts, got, hf_pieces(PATTERNS[scheme]["hf"], texts), strict=True
@@ -293,7 +298,7 @@ def test_starcoder_equals_hf(isa: str) -> None:
 def test_random_text_equals_tiktoken_by_its_pattern(isa: str, scheme: str) -> None:
     """Each piece of ours is made a token: tiktoken's tokens are its pieces if it splits alike."""
     texts = oracles.random_texts(f"tiktoken {scheme}", oracles.RULES, 300, 60)
-    texts += oracles.random_texts(f"dense {scheme}", "aB1 \n\r'/-s\u0301\u4e2d\u00a0", 600, 40)
+    texts += oracles.random_texts(f"dense {scheme}", DENSE, 600, 40)
     got = split(scheme, [text.encode() for text in texts])
     tokens = dict.fromkeys(bytes([b]) for b in range(256))
     tokens.update(dict.fromkeys(piece for pieces in got for piece in pieces))

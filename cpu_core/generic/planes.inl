@@ -30,8 +30,12 @@ static inline sa_gpt2_planes sa_gpt2_block(const sa_alphabet *a, const sa_scheme
     b.number = sa_spread(b.number, owned, before->number);
     b.white = sa_spread(b.white, owned, before->white);
   }
-  /* A Digits stage before ByteLevel cuts segments: no rule looks across. */
-  if (scheme->options.gpt2_alone) b.segments |= b.starts & (b.number | sa_prev(b.number, before->number >> 63));
+  /* No rule looks across what lies apart. */
+  if (scheme->options.gpt2.alone) b.segments |= b.starts & (b.number | sa_prev(b.number, before->number >> 63));
+  if (scheme->options.gpt2.literals) {
+    b.apostrophe |= sa_eq(v, '<');
+    b.segments |= b.white ^ sa_prev(b.white, before->white >> 63);
+  }
   s->segments = segments_next;
   s->at += 64;
   return b;
@@ -139,7 +143,8 @@ static inline sa_o200k_planes sa_o200k_block(const sa_alphabet *a, const sa_sche
   b.newline = sa_eq(v, 0x0A) | sa_eq(v, 0x0D);
   b.space = sa_eq(v, 0x20);
   b.apostrophe = sa_eq(v, 0x27);
-  b.slash = sa_eq(v, 0x2F);
+  b.slash = scheme->options.o200k.han ? 0 : sa_eq(v, 0x2F);
+  b.han = b.han_other = 0;
   b.starts = ~owned;
   if (sa_high(v)) {  /* no ASCII character is caseless or a mark */
     b.caseless = sa_spread(sa_test(bits, SA_BIT_CASELESS), owned, before->caseless);
@@ -148,6 +153,12 @@ static inline sa_o200k_planes sa_o200k_block(const sa_alphabet *a, const sa_sche
     b.lower = sa_spread(b.lower, owned, before->lower);
     b.number = sa_spread(b.number, owned, before->number);
     b.white = sa_spread(b.white, owned, before->white);
+    if (scheme->options.o200k.han) {
+      b.han = sa_spread(sa_test(bits, SA_BIT_APART), owned, before->han);
+      b.caseless = sa_spread(sa_test(bits, SA_BIT_CASELESS) & ~b.han, owned, before->caseless);
+      b.mark &= ~b.han;
+      b.han_other = sa_spread(b.han & b.starts & ~b.number & ~sa_test(bits, SA_BIT_CASELESS), owned, before->han_other);
+    }
   }
   s->segments = segments_next;
   s->at += 64;
@@ -177,13 +188,68 @@ static int64_t sa_pieces_o200k(sa_pretok_cursor *c, uint64_t *starts, int64_t co
   return count;
 }
 
+/* ---- DeepSeek's ---- */
+
+static inline sa_deepseek_planes sa_deepseek_block(const sa_alphabet *a, const sa_scheme *scheme, sa_stream *s,
+                                                   const sa_deepseek_planes *before) {
+  const u8 *p = sa_stream_block(s, s->at);
+  lanes v = sa_load(p);
+  sa_deepseek_planes b;
+  u64 owned, segments_next;
+  b.segments = s->segments;
+  segments_next = sa_segments_word(&s->walker, s->at + 64);
+  lanes bits = sa_class_bits(a, scheme, p, v, b.segments, segments_next, &s->carry, &owned);
+  b.word = sa_test(bits, SA_BIT_LETTER);
+  b.punct = sa_test(bits, SA_BIT_PUNCT);
+  b.number = sa_test(bits, SA_BIT_NUMBER);
+  b.white = sa_test(bits, SA_BIT_WHITE);
+  b.apart = 0;
+  b.newline = sa_eq(v, 0x0A) | sa_eq(v, 0x0D);
+  b.space = sa_eq(v, 0x20);
+  b.ascii = ~sa_high(v);
+  b.starts = ~owned;
+  if (~b.ascii) {  /* no ASCII character is apart */
+    b.apart = sa_spread(sa_test(bits, SA_BIT_APART), owned, before->apart);
+    b.word = sa_spread(b.word, owned, before->word);
+    b.punct = sa_spread(b.punct, owned, before->punct);
+    b.number = sa_spread(b.number, owned, before->number);
+    b.white = sa_spread(b.white, owned, before->white);
+  }
+  /* The first two patterns cut segments for the third. */
+  b.segments |= b.number ^ sa_prev(b.number, before->number >> 63);
+  b.segments |= b.apart ^ sa_prev(b.apart, before->apart >> 63);
+  s->segments = segments_next;
+  s->at += 64;
+  return b;
+}
+
+SA_BEYOND(sa_deepseek_beyond, deepseek, 0, sa_deepseek_stops(&b, &stop, &good))
+
+static int64_t sa_pieces_deepseek(sa_pretok_cursor *c, uint64_t *starts, int64_t count) {
+  sa_deepseek_planes b = c->rules.deepseek.planes;
+  sa_deepseek_carry carry = c->rules.deepseek.carry;
+  sa_stream *s = &c->stream;
+  if (s->at == 0) b = sa_deepseek_block(c->alphabet, c->scheme, s, &b);
+  for (int64_t k = 0; k < count; k++) {
+    sa_deepseek_planes next = sa_deepseek_block(c->alphabet, c->scheme, s, &b);
+    u64 open, word = sa_deepseek_starts(&b, &next, &carry, &open);
+    if (open && sa_deepseek_beyond(c, &next)) word |= open;
+    starts[k] = word;
+    b = next;
+  }
+  c->rules.deepseek.planes = b;
+  c->rules.deepseek.carry = carry;
+  return count;
+}
+
 static int64_t sa_pieces(sa_pretok_cursor *c, uint64_t *starts, int64_t max_blocks) {
   int64_t left = c->stream.blocks - c->given, count = max_blocks < left ? max_blocks : left;
   if (count <= 0) return 0;
   switch (c->scheme->rules) {
     case SA_RULES_GPT2: sa_pieces_gpt2(c, starts, count); break;
     case SA_RULES_CL100K: sa_pieces_cl100k(c, starts, count); break;
-    default: sa_pieces_o200k(c, starts, count); break;
+    case SA_RULES_O200K: sa_pieces_o200k(c, starts, count); break;
+    default: sa_pieces_deepseek(c, starts, count); break;
   }
   c->given += count;
   if (c->given == c->stream.blocks && c->stream.n % 64)

@@ -12,6 +12,7 @@
 
 #include "ids.h"
 #include "rules_cl100k.h"
+#include "rules_deepseek.h"
 #include "rules_gpt2.h"
 #include "rules_o200k.h"
 #include "saphira.h"
@@ -30,7 +31,7 @@ typedef struct sa_alphabet {
   const uint8_t *leaves;
 } sa_alphabet;
 
-/* Class bits that the rules read. */
+/* Class bits that the rules read; PUNCT is DeepSeek's, which has no case. */
 #define SA_BIT_LETTER 1
 #define SA_BIT_NUMBER 2
 #define SA_BIT_WHITE 4
@@ -38,6 +39,8 @@ typedef struct sa_alphabet {
 #define SA_BIT_LOWER 16
 #define SA_BIT_CASELESS 32
 #define SA_BIT_MARK 64
+#define SA_BIT_APART 128
+#define SA_BIT_PUNCT SA_BIT_UPPER
 
 /* A scheme: how tags become the class bits that its rules read. */
 typedef struct sa_scheme {
@@ -45,7 +48,7 @@ typedef struct sa_scheme {
   uint8_t bits[32];         /* class bits of a tag */
   uint8_t ascii_bits[128];  /* the same of an ASCII byte */
   union {
-    int gpt2_alone;         /* numbers: every character a segment of its own */
+    sa_gpt2_options gpt2;
     sa_cl100k_options cl100k;
     sa_o200k_options o200k;
   } options;

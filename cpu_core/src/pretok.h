@@ -24,6 +24,10 @@ struct sa_pretok_cursor {
       sa_o200k_planes planes;
       sa_o200k_carry carry;
     } o200k;
+    struct {
+      sa_deepseek_planes planes;
+      sa_deepseek_carry carry;
+    } deepseek;
   } rules;
   int64_t stop_at[2];           /* byte of the block where the last run looked through stops */
   int32_t stop_good[2];         /* and whether it ends as the rule wants; by kind of run */

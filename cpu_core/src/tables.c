@@ -64,15 +64,17 @@ static void build_alphabet(int alphabet, const uint16_t *index, const uint8_t *l
   }
 }
 
-/* The class bits of all families. */
-static uint8_t class_bits(uint8_t class_id) {
+/* The class bits of all families. DeepSeek's rules know marks as letters only. */
+static uint8_t class_bits(int rules, uint8_t class_id) {
   switch (class_id) {
     case SA_CLASS_L: return SA_BIT_LETTER;
     case SA_CLASS_N: return SA_BIT_NUMBER;
     case SA_CLASS_U: return SA_BIT_UPPER;
     case SA_CLASS_D: return SA_BIT_LOWER;
     case SA_CLASS_X: return SA_BIT_CASELESS;
-    case SA_CLASS_M: return SA_BIT_MARK;
+    case SA_CLASS_M: return rules == SA_RULES_DEEPSEEK ? SA_BIT_LETTER : SA_BIT_MARK;
+    case SA_CLASS_P: return SA_BIT_PUNCT;
+    case SA_CLASS_H: case SA_CLASS_CJK: return SA_BIT_APART;
     case SA_CLASS_NL: case SA_CLASS_SP: case SA_CLASS_WS: return SA_BIT_WHITE;
     default: return 0;
   }
@@ -81,17 +83,23 @@ static uint8_t class_bits(uint8_t class_id) {
 static void build_scheme(int i) {
   sa_scheme *s = &schemes[i];
   const uint8_t *row = sa_remap_row[sa_scheme_remap[i]];
+  const uint8_t *apart = sa_scheme_apart[i] < SA_REMAP_COUNT ? sa_remap_row[sa_scheme_apart[i]] : NULL;
   s->rules = sa_scheme_rules[i];
   if (s->rules == SA_RULES_GPT2) {
-    s->options.gpt2_alone = sa_scheme_numbers[i];
+    s->options.gpt2.alone = sa_scheme_numbers[i];
+    s->options.gpt2.literals = sa_scheme_literals[i];
   } else if (s->rules == SA_RULES_CL100K) {
     s->options.cl100k.numbers = sa_scheme_numbers[i];
     s->options.cl100k.whole_end = sa_scheme_whole_end[i];
   } else if (s->rules == SA_RULES_O200K) {
     s->options.o200k.numbers = sa_scheme_numbers[i];
     s->options.o200k.suffixes = sa_scheme_suffixes[i];
+    s->options.o200k.han = apart != NULL;
   }
-  for (int tag = 0; tag < 32; tag++) s->bits[tag] = class_bits(row[tag]);
+  for (int tag = 0; tag < 32; tag++) {
+    s->bits[tag] = class_bits(s->rules, row[tag]);
+    if (apart) s->bits[tag] |= class_bits(s->rules, apart[tag]) & SA_BIT_APART;
+  }
   for (int byte = 0; byte < 128; byte++) s->ascii_bits[byte] = s->bits[sa_superatom_ascii[byte]];
 }
 
@@ -132,6 +140,7 @@ static const struct table {
     TABLE(sa_script_tag), TABLE(sa_bytemap_symbol), TABLE(sa_bytemap_byte),
     TABLE(sa_remap_row), TABLE(sa_scheme_remap), TABLE(sa_scheme_rules),
     TABLE(sa_scheme_numbers), TABLE(sa_scheme_whole_end), TABLE(sa_scheme_suffixes),
+    TABLE(sa_scheme_literals), TABLE(sa_scheme_apart),
 };
 
 const void *sa_table(const char *name, int64_t *bytes) {

@@ -48,7 +48,7 @@ int st_is_utf8(const uint8_t *text, int64_t n);
 
 typedef struct st_regex st_regex;
 st_regex *st_regex_new(const char *pattern);
-/* Starts of the matches of one segment: starts[i] = 1. */
+/* Starts of the matches of one segment and of what lies between them: starts[i] = 1. */
 void st_regex_split(const st_regex *r, const st_char *chars, int64_t n, uint8_t *starts);
 
 /* ---- schemes (selftest_schemes.c) ---- */

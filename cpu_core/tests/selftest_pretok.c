@@ -84,6 +84,8 @@ static const char *const snippets[] = {
     "\xE9\xBF\xBF", "\xED\x9E\xA3", "\xEA\xB0\x80", "\xE3\x81\x82", "\xE3\x82\xA2", "\xE0\xA4\x95",
     "\xE0\xA5\x8D", "\xE2\x82\xAC", "\xC2\xB2", "\xE2\x85\xA7", "\xD9\xA3", "\xCC\x81", "\xF0\x9F\x98\x80",
     "\xF0\x9D\x9F\x98", "\xF0\xA0\x80\x80", "\xF0\x90\x90\x80", "\xE2\x80\x8D", "\xEF\xB8\x8F", "\xC5\xBF",
+    "\xE3\x80\x87", "\xE2\xBA\x80", "\xF0\x96\xBF\xA2", "\xF0\x96\xBF\xB0", "\xE3\x83\xBB", "\xE3\x82\x99", "\xE3\x81\x80",
+    "<|endoftext|>", "<|startoftext|>", "<|", "|>",
 };
 static const char *const broken[] = {
     "\x80", "\xBF", "\xA0", "\xC0\xA0", "\xC0\xA7", "\xC1\x81", "\xE0\x80\xA0", "\xF0\x80\x80\xA0", "\xF0\x80\x80\x8A",
@@ -93,7 +95,8 @@ static const char *const broken[] = {
 
 /* A character or two of each class that rules tell apart. */
 static const char *const dense[] = {"A", "b", "\xE4\xB8\xAD", "\xCC\x81", "'", "s", "-", "/", "\n", " ", "1", "\t",
-                                    "\xD9\xA3", "LL", "re", "\xC2\xA0"};
+                                    "\xD9\xA3", "LL", "re", "\xC2\xA0", "\xE3\x80\x87", "\xE2\xBA\x80", "\xF0\x96\xBF\xB0",
+                                    "\xE3\x83\xBB", "\xE3\x82\x99", "\xE3\x81\x82", "\x01", "<|endoftext|>", "<"};
 
 /* Random text of up to `most` bytes (cut anywhere) from the snippets; how much of it is broken.
  * few: from eight snippets only, 2 = of the dense ones. */

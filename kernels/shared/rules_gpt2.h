@@ -6,8 +6,10 @@
  * the byte 20 or has its class; white space starts a piece where its run starts, and the run's last
  * character starts one when a character follows. The one exception is the contraction: an apostrophe
  * that starts a piece takes s, d, m, t, ll, ve or re with it, and whatever follows starts a piece.
- * Nothing looks across a segment's start. (StarCoder's kind, with Digits before it: the caller makes every
- * number a segment of its own.)
+ * Nothing looks across a segment's start. (Where every number is a piece of its own, as in StarCoder's kind
+ * and in CLIP, and where white space is no part of pieces, as in CLIP, the caller makes segments of them.)
+ *
+ * CLIP's pattern has two literals more, <|startoftext|> and <|endoftext|>, found where a piece starts.
  */
 #ifndef SAPHIRA_SHARED_RULES_GPT2_H
 #define SAPHIRA_SHARED_RULES_GPT2_H
@@ -18,19 +20,34 @@
 typedef struct sa_gpt2_planes {
   u64 letter, number, white;
   u64 space;       /* the byte 20 */
-  u64 apostrophe;  /* the byte 27 */
+  u64 apostrophe;  /* the byte 27; where literals are looked for, 3C too */
   u64 starts;      /* first bytes of characters */
   u64 segments;    /* segment starts, the end of the text included */
 } sa_gpt2_planes;
 
+typedef struct sa_gpt2_options {
+  int alone;       /* every number is a segment of its own */
+  int literals;    /* CLIP: its literals; white space and what lies between are segments apart */
+} sa_gpt2_options;
+
 /* What a block leaves to the next one. All zero before the first. */
 typedef struct sa_gpt2_carry {
   u64 letter, number, white, space, other;  /* bit 0: the class of the last byte */
-  u64 force;                                /* bits 0..2: piece starts behind contractions */
-  u64 suppress;                             /* bit 0: the letter of a contraction */
+  u64 force;                                /* piece starts behind contractions and literals */
+  u64 suppress;                             /* bytes of those */
 } sa_gpt2_carry;
 
-/* text: the block's bytes; up to two more are read where the segment reaches that far. */
+/* Bytes of the literal that starts at p, 0 if there is none. cut: bit i = a segment starts at byte i + 1. */
+SA_HD int sa_gpt2_literal(const u8 *p, u64 cut) {
+  const char *literal = p[2] == 's' ? "<|startoftext|>" : "<|endoftext|>";
+  int n = p[2] == 's' ? 15 : 13;
+  if (cut & (((u64)1 << (n - 1)) - 1)) return 0;
+  for (int i = 0; i < n; i++)
+    if (p[i] != (u8)literal[i]) return 0;
+  return n;
+}
+
+/* text: the block's bytes; up to two more are read where the segment reaches that far, up to 14 with literals. */
 SA_HD u64 sa_gpt2_starts(const sa_gpt2_planes *b, const sa_gpt2_planes *next, const u8 *text,
                          sa_gpt2_carry *carry) {
   u64 other = ~(b->letter | b->number | b->white);
@@ -42,15 +59,26 @@ SA_HD u64 sa_gpt2_starts(const sa_gpt2_planes *b, const sa_gpt2_planes *next, co
   u64 same = (b->letter & sa_prev(b->letter, carry->letter)) |
              (b->number & sa_prev(b->number, carry->number)) | (other & sa_prev(other, carry->other));
   u64 result = (b->starts & b->white & ~white_before) | last | (solid & ~space_before & ~same) | b->segments;
-  u64 marks = b->apostrophe & result, force = carry->force, suppress = carry->suppress;
+  u64 force = carry->force, suppress = carry->suppress, marks = b->apostrophe & (result | force);
   carry->force = 0;
   carry->suppress = 0;
-  for (; marks; marks &= marks - 1) {
-    int i = sa_ctz64(marks), length = sa_contraction(text + i + 1, sa_room(i, b->segments, next->segments));
-    if (length) {
-      suppress |= sa_force(i, 1, &carry->suppress);
-      force |= sa_force(i, 1 + length, &carry->force);
+  while (marks) {
+    int i = sa_ctz64(marks), length;
+    u64 above = ~(u64)1 << i;
+    if (text[i] == '<') {
+      u64 cut = i == 63 ? next->segments : (b->segments >> (i + 1)) | (next->segments << (63 - i));
+      length = sa_gpt2_literal(text + i, cut);
+    } else {
+      length = sa_contraction(text + i + 1, sa_room(i, b->segments, next->segments));
+      length += length > 0;
     }
+    if (length) {
+      u64 inner = ((u64)1 << (length - 1)) - 1;
+      suppress |= i == 63 ? 0 : inner << (i + 1);
+      carry->suppress |= inner >> (63 - i);
+      force |= sa_force(i, length, &carry->force);
+    }
+    marks = b->apostrophe & (result | force) & above;
   }
   carry->letter = b->letter >> 63;
   carry->number = b->number >> 63;

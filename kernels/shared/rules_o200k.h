@@ -14,6 +14,12 @@
  *            before the U that end the run where an X or M comes before them and no D since the last cut
  *   suffix   an apostrophe behind a word and the letters of a contraction belong to it; then a piece starts
  *
+ * Kimi has [\p{Han}]+ before all that, Han is in none of its words, and slashes are not taken. With H = Han:
+ *
+ *   H        a run is a piece, without those that a piece before it takes
+ *   numbers  a piece of them takes an H that is a number; but at its start an H is H
+ *   punct    an H that is no letter or number is taken by an O before it, or by the byte 20
+ *
  * White space and prefixes are those of rules_cl100k.h.
  */
 #ifndef SAPHIRA_SHARED_RULES_O200K_H
@@ -24,11 +30,13 @@
 typedef struct sa_o200k_options {
   int numbers;   /* characters of a number piece: 3, 1, 0 = no limit */
   int suffixes;  /* words take contractions */
+  int han;       /* Kimi: H apart, no slashes */
 } sa_o200k_options;
 
 /* The bits of the classes cover every byte of a character. */
 typedef struct sa_o200k_planes {
-  u64 upper, lower, caseless, mark, number, white;
+  u64 upper, lower, caseless, mark, number, white;  /* letters and marks without H, where that is apart */
+  u64 han, han_other;            /* H; H that is no letter or number */
   u64 newline;                   /* the bytes 0A and 0D; part of white */
   u64 space, apostrophe, slash;  /* the bytes 20, 27, 2F */
   u64 starts;                    /* first bytes of characters */
@@ -37,7 +45,7 @@ typedef struct sa_o200k_planes {
 
 /* Bit 0 of each: the last byte of the previous block. All zero before the first. */
 typedef struct sa_o200k_carry {
-  u64 number, space, blank, white, newline, taken, punct, inner, prefix, word, late, early;
+  u64 number, space, blank, white, newline, taken, punct, inner, prefix, word, late, early, han;
   u64 count;   /* numbers in the run, modulo 3 */
   u64 force;   /* bits 0..2: piece starts behind contractions */
   u64 suffix;  /* bits 0..1: letters of a contraction that began in the previous block */
@@ -53,12 +61,32 @@ SA_HD void sa_o200k_upper_stops(const sa_o200k_planes *b, u64 *stop, u64 *good) 
   *good = ~(b->upper | b->lower | b->caseless | b->mark) | b->segments;
 }
 
+/* Starts of pieces of three numbers, where an H starts none; *left: first bytes of the H in none. As in
+ * sa_number_starts, *count is 0 where the next number starts a piece. */
+SA_HD u64 sa_o200k_numbers(const sa_o200k_planes *b, u64 before, u64 *count, u64 *left) {
+  u64 first = b->number & b->starts, result = 0, c = *count;
+  *left = 0;
+  for (; first; first &= first - 1) {
+    u64 bit = first & (0 - first);
+    if (~before & bit) c = 0;
+    if (c == 0 && (b->han & bit)) {
+      *left |= bit;
+      continue;
+    }
+    if (c == 0) result |= bit;
+    c = c == 2 ? 0 : c + 1;
+  }
+  *count = c;
+  return result;
+}
+
 /* open_white, open_upper: bytes that start a piece only if the run they begin, which goes on beyond the
  * next block, ends well: the stops above. text: the block's bytes and up to two more. */
 SA_HD u64 sa_o200k_starts(const sa_o200k_planes *b, const sa_o200k_planes *next, const sa_o200k_options *o,
                           const u8 *text, sa_o200k_carry *carry, u64 *open_white, u64 *open_upper) {
   u64 inside = ~b->segments, owned = ~b->starts;
-  u64 other = ~(b->upper | b->lower | b->caseless | b->mark | b->number | b->white);
+  u64 other = ~(b->upper | b->lower | b->caseless | b->mark | b->number | b->white | b->han);
+  u64 loose = b->mark | b->han_other;  /* punctuation where it lies in a run of that */
   u64 line = b->newline & inside, takable = (b->newline | b->slash) & inside;
   u64 space_before = sa_prev(b->space, carry->space) & inside;
   u64 taken = sa_flood((line & sa_prev(other, carry->punct)) | (takable & carry->taken), takable);
@@ -67,10 +95,10 @@ SA_HD u64 sa_o200k_starts(const sa_o200k_planes *b, const sa_o200k_planes *next,
   *open_white = *open_upper = 0;
   for (;;) {
     /* inner: O and marks in a run from the first O that doesn't start its piece. */
-    u64 run = (punct | b->mark) & inside, more;
-    u64 seeds = b->starts & punct & inside & (sa_prev(punct, carry->punct) | space_before);
+    u64 run = (punct | loose) & inside, more;
+    u64 seeds = b->starts & (punct | b->han_other) & inside & (sa_prev(punct, carry->punct) | space_before);
     inner = sa_flood(seeds | (run & carry->inner), run);
-    more = line & sa_prev(b->mark & inner, 0) & ~taken;
+    more = line & sa_prev(loose & inner, 0) & ~taken;
     if (!more) break;
     /* Newlines behind such marks are taken as well, which may take slashes out of later runs: one by one. */
     taken |= sa_flood(more & (0 - more), takable);
@@ -78,12 +106,12 @@ SA_HD u64 sa_o200k_starts(const sa_o200k_planes *b, const sa_o200k_planes *next,
   }
   {
     u64 mark = b->mark & ~inner, caseless = b->caseless | mark, lower = b->lower, upper = b->upper;
-    u64 word = upper | lower | caseless, all_punct = punct | (b->mark & inner);
+    u64 word = upper | lower | caseless, all_punct = punct | (loose & inner);
     u64 punct_start = b->starts & punct & ~((sa_prev(all_punct, carry->punct) & inside) | space_before);
     u64 white = b->white & ~taken, newline = b->newline & ~taken, blank = b->white & ~b->newline;
     u64 white_before = sa_prev(white, carry->white) & inside, blank_before = sa_prev(blank, carry->blank) & inside;
     u64 number_before = sa_prev(b->number, carry->number) & inside;
-    u64 ends, ends_next, last, behind, prefix, word_start, late, early, cut, tail;
+    u64 ends, ends_next, last, behind, prefix, word_start, late, early, cut, tail, number_start, han = 0;
     if (o->suffixes) {
       u64 marks = b->apostrophe & punct_start & inside & sa_prev(word & ~suffix, carry->word);
       for (; marks; marks &= marks - 1) {
@@ -126,8 +154,16 @@ SA_HD u64 sa_o200k_starts(const sa_o200k_planes *b, const sa_o200k_planes *next,
       sa_o200k_white_stops(next, &stop_next, &good_next);
       behind = sa_runs_good(behind, stop, good, stop_next, good_next, open_white);
     }
+    if (b->han) {
+      number_start = sa_o200k_numbers(b, number_before, &carry->count, &han);
+      han |= b->starts & b->han & ~b->number & ~(b->han_other & inner);
+    } else {
+      number_start = sa_number_starts(b->number, number_before, b->starts, o->numbers, &carry->count);
+    }
+    han = sa_spread(han, owned, carry->han << 63);
     result = b->segments | punct_start | word_start | cut | tail | last | behind | (b->starts & white & ~white_before) |
-             sa_number_starts(b->number, number_before, b->starts, o->numbers, &carry->count);
+             number_start | (b->starts & han & ~(sa_prev(han, carry->han) & inside));
+    carry->han = han >> 63;
     carry->number = b->number >> 63;
     carry->space = b->space >> 63;
     carry->blank = blank >> 63;

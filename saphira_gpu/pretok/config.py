@@ -103,7 +103,16 @@ class _Parser:
             self.document.unsupported(_key(path, "pretokenizers"), depth, "levels are too many")
         key = _key(path, "pretokenizers")
         steps: list[Step] = []
-        for i, part in enumerate(self.document.member(node, "pretokenizers", list, path)):
+        parts = self.document.member(node, "pretokenizers", list, path)
+        skip = 0
+        for i, part in enumerate(parts):
+            if i < skip:
+                continue
+            known = schemes.find_sequence(_isolated_patterns(parts[i:]), self.engine)
+            if known is not None:
+                steps.append(Scheme(known[0]))
+                skip = i + known[1]
+                continue
             part = self.document.typed(part, dict, f"{key}[{i}]")
             steps += self.steps(part, f"{key}[{i}]", depth + 1)
         return steps
@@ -199,7 +208,10 @@ class _Parser:
             return [Literal(text, cuts)]
         scheme = schemes.find(text, self.engine, behavior, invert)
         if scheme is not None:
-            return [Scheme(scheme)]
+            # No match holds white space, so what lies between matches can go first.
+            drops = behavior == "Removed" and schemes.has_gaps(scheme)
+            first = [Classes("whitespace_split", (("WS", DROP),))] if drops else []
+            return [*first, Scheme(scheme)]
         if text == "[0-9][0-9][0-9]":
             return [Digits3(cuts)]
         step = _class_step(text, behavior, invert)
@@ -235,6 +247,22 @@ class _Parser:
         if len(text) != 1 or 0xD800 <= ord(text) < 0xE000:
             self.document.bad(_key(path, name), f"is {text!r}, not one character")
         return text
+
+
+def _isolated_patterns(parts: list[Any]) -> list[str]:
+    """The patterns of the Splits(Regex, Isolated) that a list of pretokenizers starts with."""
+    patterns = []
+    for part in parts:
+        match part:
+            case {
+                "type": "Split",
+                "pattern": {"Regex": str(pattern), **rest},
+                "behavior": "Isolated",
+            } if not rest and len(part) == 4 and isinstance(part.get("invert"), bool):
+                patterns.append(pattern)
+            case _:
+                break
+    return patterns
 
 
 def _class_step(pattern: str, behavior: str, invert: bool) -> Step | None:

@@ -10,10 +10,6 @@ from saphira_gpu._resources import resource
 
 ENGINES = ("hf", "tiktoken")
 
-# Rules whose pattern matches every character, so that no text lies between matches: then Isolated
-# and Removed + invert, under which every match is a piece, give the same pieces.
-_NO_GAPS = {"gpt2", "cl100k", "o200k"}
-
 # Spellings of the contractions that match the same texts: the first letters differ, so the order of
 # the alternatives decides nothing.
 _SAME = (
@@ -30,24 +26,34 @@ def table() -> dict[str, Any]:
 
 
 def find(pattern: str, engine: str, behavior: str, invert: bool) -> str | None:
-    """The name of the scheme with this pattern, or one that is provably the same; None: there is
-    none."""
+    """The name of the scheme with this pattern, or one that is provably the same, under a behaviour
+    that makes a piece of every match; None: there is none. What lies between matches is a piece of
+    the scheme too (see `has_gaps`)."""
+    if behavior != "Isolated" and (behavior, invert) != ("Removed", True):
+        return None
     spellings = [pattern]
     for one, other in _SAME:
         spellings += [text.replace(one, other) for text in spellings if one in text]
         spellings += [text.replace(other, one) for text in spellings if other in text]
     for scheme in table()["schemes"]:
-        if scheme["patterns"].get(engine) in spellings and _has(scheme, behavior, invert):
+        if scheme["patterns"].get(engine) in spellings:
             return str(scheme["name"])
     return None
 
 
-def _has(scheme: dict[str, Any], behavior: str, invert: bool) -> bool:
-    """Whether a scheme gives the pieces of its pattern under a behaviour."""
-    if (behavior, invert) == (scheme["behavior"], scheme["invert"]):
-        return True
-    every_match_a_piece = behavior == "Isolated" or (behavior == "Removed" and invert)
-    return scheme["rules"] in _NO_GAPS and every_match_a_piece
+def find_sequence(patterns: list[str], engine: str) -> tuple[str, int] | None:
+    """The scheme that is several Isolated Splits in a row, where the patterns start with its own,
+    and how many they are."""
+    for scheme in table()["schemes"]:
+        own = scheme["patterns"].get(engine)
+        if isinstance(own, list) and patterns[: len(own)] == own:
+            return str(scheme["name"]), len(own)
+    return None
+
+
+def has_gaps(name: str) -> bool:
+    """Whether a scheme's pattern does not match white space; else it matches all there is."""
+    return any(scheme["name"] == name and scheme["invert"] for scheme in table()["schemes"])
 
 
 def classes(row: str, cuts: dict[str, int]) -> bytes:

@@ -131,6 +131,12 @@ def _schemes_header(data: schemes.Schemes, superatom_atom: list[int]) -> str:
             ),
             emit.array(
                 "uint8_t",
+                "sa_scheme_apart",
+                [names.index(s.apart) if s.apart else 255 for s in data.schemes],
+                "the row whose H or CJK the rules treat apart; 255: none",
+            ),
+            emit.array(
+                "uint8_t",
                 "sa_scheme_rules",
                 [schemes.RULES.index(s.rules) for s in data.schemes],
                 "boundary rules of a scheme, SA_RULES_*",

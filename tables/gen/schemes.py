@@ -13,10 +13,11 @@ from tables.gen.superatoms import Profile
 
 SCHEMES_TOML = Path(__file__).resolve().parent.parent / "schemes.toml"
 MAX_CLASSES = 16
-RULES = ("gpt2", "cl100k", "o200k")  # kernels/shared/rules_*.h
+RULES = ("gpt2", "cl100k", "o200k", "deepseek")  # kernels/shared/rules_*.h
 # What a scheme may set of its rules: the most characters of a number piece (0: no limit); whether
-# white space that reaches the end of a segment is one piece; whether words take contractions.
-OPTIONS = ("numbers", "whole_end", "suffixes")
+# white space that reaches the end of a segment is one piece; whether words take contractions;
+# whether CLIP's literals are pieces.
+OPTIONS = ("numbers", "whole_end", "suffixes", "literals")
 BEHAVIORS = ("Removed", "Isolated", "Contiguous", "MergedWithPrevious", "MergedWithNext")
 
 
@@ -34,11 +35,12 @@ class Scheme:
     name: str
     doc: str
     remap: str
+    apart: str  # a second row, whose H or CJK the rules treat apart; "": none
     rules: str
     options: dict[str, int]
     behavior: str
     invert: bool
-    patterns: dict[str, str]
+    patterns: dict[str, str | list[str]]  # several: each splits the pieces of the one before
 
 
 @dataclass(frozen=True)
@@ -65,15 +67,15 @@ def load(profile: str | None = None) -> Schemes:
     remaps = tuple(_remap(key, table, list(classes)) for key, table in data["remap"].items())
     schemes = []
     for table in data["schemes"]:
-        table = {"options": {}, **table}
+        table = {"options": {}, "apart": "", **table}
         if table.pop("profile") not in data["profiles"]:
             raise SchemeError(f"scheme {table['name']}: unknown profile")
         keys = {field.name for field in fields(Scheme)}
         if set(table) != keys:
             raise SchemeError(f"scheme {table['name']}: its keys are not {sorted(keys)}")
         scheme = Scheme(**table)
-        if scheme.remap not in {remap.name for remap in remaps}:
-            raise SchemeError(f"scheme {scheme.name}: no remap row {scheme.remap!r}")
+        for row in {scheme.remap, scheme.apart or scheme.remap} - {remap.name for remap in remaps}:
+            raise SchemeError(f"scheme {scheme.name}: no remap row {row!r}")
         if scheme.rules not in RULES:
             raise SchemeError(f"scheme {scheme.name}: no rules {scheme.rules!r}")
         for option in set(scheme.options) - set(OPTIONS):

@@ -8,7 +8,7 @@
 #define SA_SCRIPT_COUNT 136
 #define SA_CLASS_COUNT 16
 #define SA_REMAP_COUNT 14
-#define SA_SCHEME_COUNT 10
+#define SA_SCHEME_COUNT 13
 
 /* superatoms: the tags of characters */
 enum {
@@ -112,6 +112,9 @@ enum {
   SA_SCHEME_O200K = 7,
   SA_SCHEME_TEKKEN = 8,
   SA_SCHEME_STARCODER = 9,
+  SA_SCHEME_KIMI = 10,
+  SA_SCHEME_DEEPSEEK = 11,
+  SA_SCHEME_CLIP = 12,
 };
 
 /* boundary rules: kernels/shared/rules_*.h */
@@ -119,6 +122,7 @@ enum {
   SA_RULES_GPT2 = 0,
   SA_RULES_CL100K = 1,
   SA_RULES_O200K = 2,
+  SA_RULES_DEEPSEEK = 3,
 };
 
 /* scripts */

@@ -19,8 +19,9 @@ static const char *const sa_remap_names[14] = {
 };
 
 /* names of schemes */
-static const char *const sa_scheme_names[10] = {
- "gpt2","cl100k","cl100k_hf","llama3","qwen2","qwen35","ling","o200k","tekken","starcoder",
+static const char *const sa_scheme_names[13] = {
+ "gpt2","cl100k","cl100k_hf","llama3","qwen2","qwen35","ling","o200k","tekken","starcoder","kimi",
+ "deepseek","clip",
 };
 
 /* class of each superatom */
@@ -56,28 +57,38 @@ static const uint8_t sa_remap_row[SA_REMAP_COUNT][32] = {
 };
 
 /* remap row of a scheme */
-static const uint8_t sa_scheme_remap[10] = {
- 2,0,0,0,0,11,0,9,9,3,
+static const uint8_t sa_scheme_remap[13] = {
+ 2,0,0,0,0,11,0,9,9,3,9,12,2,
+};
+
+/* the row whose H or CJK the rules treat apart; 255: none */
+static const uint8_t sa_scheme_apart[13] = {
+ 255,255,255,255,255,255,255,255,255,255,10,13,255,
 };
 
 /* boundary rules of a scheme, SA_RULES_* */
-static const uint8_t sa_scheme_rules[10] = {
- 0,1,1,1,1,1,1,2,2,0,
+static const uint8_t sa_scheme_rules[13] = {
+ 0,1,1,1,1,1,1,2,2,0,2,3,0,
 };
 
 /* the option `numbers` of the rules */
-static const uint8_t sa_scheme_numbers[10] = {
- 0,3,0,3,1,1,1,3,1,1,
+static const uint8_t sa_scheme_numbers[13] = {
+ 0,3,0,3,1,1,1,3,1,1,3,3,1,
 };
 
 /* the option `whole_end` of the rules */
-static const uint8_t sa_scheme_whole_end[10] = {
- 0,1,1,0,0,0,0,0,0,0,
+static const uint8_t sa_scheme_whole_end[13] = {
+ 0,1,1,0,0,0,0,0,0,0,0,0,0,
 };
 
 /* the option `suffixes` of the rules */
-static const uint8_t sa_scheme_suffixes[10] = {
- 0,0,0,0,0,0,0,1,0,0,
+static const uint8_t sa_scheme_suffixes[13] = {
+ 0,0,0,0,0,0,0,1,0,0,1,0,0,
+};
+
+/* the option `literals` of the rules */
+static const uint8_t sa_scheme_literals[13] = {
+ 0,0,0,0,0,0,0,0,0,0,0,0,1,
 };
 
 #endif
