@@ -55,11 +55,15 @@ class Rows:
         counts."""
         given = batch
         invalid = None
-        if options.invalid != "contract" or options.report is not None:
+        utf8_only = self.spec.pretok.is_utf8_only
+        if options.invalid != "contract" or options.report is not None or utf8_only:
             n, marks = cpu.invalid_rows(batch)
             invalid = np.flatnonzero(marks) if n else None
         if invalid is not None:
-            batch = _apply(options.invalid, batch, invalid, row_of)
+            policy = options.invalid
+            if policy == "contract" and utf8_only:  # a regex library follows no contract
+                policy = "error"
+            batch = _apply(policy, batch, invalid, row_of)
         wanted = options.report is not None and len(self.spec.added) > 0
         try:
             done = self.engine.encode(

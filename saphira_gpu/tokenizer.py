@@ -39,7 +39,8 @@ class Tokenizer:
     special: what an added token in the text becomes. "plain": text (white space alone goes on
         matching). "parse": its id. "hf_plain": text if it is marked special, else its id. "error":
         InputError.
-    invalid: what becomes of a row that isn't UTF-8. "contract": its bytes are encoded all the same.
+    invalid: what becomes of a row that isn't UTF-8. "contract": its bytes are encoded all the same
+        (or InputError, by a tokenizer whose split runs through a regex library).
         "replace": U+FFFD as Python's errors="replace". "error": InputError. "null": a null row.
     threads: native threads; None: SAPHIRA_THREADS, else the cores this process may use.
     dtype: of the ids. "auto": the narrower of uint16 and uint32 that holds every id of this

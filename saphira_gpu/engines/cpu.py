@@ -224,7 +224,8 @@ class Engine:
         struct, alive = plan.struct(ffi, scheme_number(plan.scheme) if plan.scheme else -1)
         reason = ffi.new("char[]", 512)
         model = lib.sa_model_new(struct, reason, len(reason))
-        self._alive = alive  # regular expressions that the model calls
+        # Regular expressions that the model calls.
+        self._matchers = [kept for kept in alive if hasattr(kept, "raise_error")]
         if model == ffi.NULL:
             text = ffi.string(reason).decode("utf-8", "replace")
             raise UnsupportedError(f"the core can't take this tokenizer: {text}")
@@ -259,6 +260,7 @@ class Engine:
         rows = Rows(batch)
         offsets = np.zeros(batch.n_rows + 1, np.int64)
         counted = np.zeros(len(self.plan.added_ids), np.int64)
+        threads = 1 if self._matchers else threads  # what they raise is kept for this thread
         options = ffi.new("sa_options *", {"special": SPECIAL[special], "threads": threads})
         report = ffi.new("sa_report *")
         capacity = batch.n_bytes
@@ -280,6 +282,8 @@ class Engine:
             capacity = int(report.tokens)  # a model that makes text longer: now the count is known
         if status == lib.SA_ERR_SPECIAL:
             raise Hit(int(report.error_row), int(report.error_byte), int(report.error_added))
+        for matcher in self._matchers:
+            matcher.raise_error()
         _check(status)
         return Encoded(
             None if output is None else output.finish(int(offsets[-1])),
