@@ -54,7 +54,8 @@ static __device__ __forceinline__ u32 block_exclusive_sum(u32 value, u32 *warp_s
 #define SA_TILE_PREFIX ((u64)2 << 62)
 #define SA_TILE_VALUE (((u64)1 << 62) - 1)
 
-/* Sum of the tiles before this one; called by one whole warp. states: u64 a tile, zero at first. */
+/* Sum of the tiles before this one; called by one whole warp. states: u64 a tile, zero at first. What lane 0 of an
+ * earlier tile's warp had written (or knew of, after a barrier) before its call can be read after this one. */
 static __device__ __forceinline__ u64 tile_exclusive_sum(u64 *states, u32 tile, u64 sum) {
   u32 lane = lane_id();
   u64 before = 0;
@@ -73,6 +74,7 @@ static __device__ __forceinline__ u64 tile_exclusive_sum(u64 *states, u32 tile, 
       end -= 32;
     }
   }
+  __syncwarp(); /* the release tells of what any lane has acquired */
   if (lane == 0) st_release(&states[tile], SA_TILE_PREFIX | (before + sum));
   return before;
 }

@@ -89,7 +89,7 @@ def make(device: HostDevice) -> ModuleType:
             # Named by its content, so that it is compiled once.
             name = hashlib.sha256(code.encode()).hexdigest()[:16]
             self._file = _build.cache_folder() / f"cupy-{name}.cu"
-            self._file.write_text(code)
+            _build.write(self._file, code)
 
         def get_function(self, name: str) -> RawKernel:
             return RawKernel(device.kernel(self._file, name))

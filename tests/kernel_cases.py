@@ -46,6 +46,15 @@ def grid_sum(device: Device, n: int, threads: int) -> None:
     assert device.to_host(result)[0] == numbers.sum(dtype=np.uint64)
 
 
+def notes_of_others(device: Device, n: int, threads: int) -> None:
+    tiles = -(-n // 20)
+    states, ticket = device.zeros(tiles, np.uint64), device.zeros(1, np.uint32)
+    out = device.empty(tiles, np.uint32)
+    args = (states, ticket, device.empty(tiles, np.uint32), out)
+    device.kernel(_file("scan.cu"), "notes_of_others")((tiles,), (max(threads, 64),), args)
+    np.testing.assert_array_equal(device.to_host(out), 1000 + np.arange(tiles) * 5 // 7)
+
+
 def word_starts(device: Device, n: int, threads: int) -> None:
     rng = np.random.default_rng(n)
     text = np.frombuffer(rng.choice(list(b"abcXYZ 1.\n"), n).astype(np.uint8).tobytes(), np.uint8)
@@ -154,7 +163,7 @@ def scaled(device: Device, n: int, threads: int) -> None:
 CASES: dict[str, Callable[[Device, int, int], None]] = {
     case.__name__: case
     for case in (
-        exclusive_sums, grid_sum, word_starts, insert, insert_matched, row_statistics,
-        reverse_warps, half_warps, odd_numbers, relay, locked_count, scaled,
+        exclusive_sums, grid_sum, notes_of_others, word_starts, insert, insert_matched,
+        row_statistics, reverse_warps, half_warps, odd_numbers, relay, locked_count, scaled,
     )
 }  # fmt: skip

@@ -76,7 +76,7 @@ static void caught(int number, siginfo_t *info, void *context) {
     g->expired = 1;
     /* Inside the runtime it may hold malloc's lock: the scheduler will see `expired`, or the next tick comes. */
     if (!g->self || !module_offset(where.pc)) return;
-    note_fault("time-limit", g->self, where, 0, "the launch took more than %g s", g->options->seconds);
+    note_fault("time-limit", g->self, where, 0, "the launch took more than %g s of processor time", g->options->seconds);
   } else if (number == SIGFPE) {
     note_fault("divide-by-zero", g->self, where, 0, "integer division by zero");
   } else if (number == SIGILL) {
@@ -104,7 +104,7 @@ Signals::Signals(double seconds) : stack_(new char[65536]) {
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = timer_signal();
   event._sigev_un._tid = static_cast<pid_t>(syscall(SYS_gettid));
-  timed_ = timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
+  timed_ = timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer_) == 0;
   if (timed_) {
     itimerspec when{};
     when.it_value.tv_sec = static_cast<time_t>(seconds);

@@ -197,7 +197,7 @@ void run() {
           const Thread *other = &warp->lanes[lowest(rest)];
           if (!t->where.line || (warp->ready && other->where.line)) t = other;
         }
-      note_fault("time-limit", t, t->where, 0, "the launch took more than %g s", g->options->seconds);
+      note_fault("time-limit", t, t->where, 0, "the launch took more than %g s of processor time", g->options->seconds);
       return;
     }
   }

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -90,10 +93,12 @@ def runtime(ucontext: bool = False) -> Path:
     units = sorted(folder.glob("*.cpp"))
     key = _key(*flags, *(path.read_bytes() for path in (*units, *sorted(folder.glob("*.h")))))
     target = cache_folder() / f"runtime-{key}.so"
-    if not target.exists():
+    with _alone(target) as missing:
+        if not missing:
+            return target
         # As one unit: half the time, and the checks are inlined into the instrumentation's calls.
         unit = target.with_suffix(".cpp")
-        _write(unit, "".join(f'#include "{path}"\n' for path in units))
+        write(unit, "".join(f'#include "{path}"\n' for path in units))
         _run([*flags, "-shared", str(unit), "-o", "{out}", "-ldl", "-lrt"], target, "runtime")
     return target
 
@@ -111,9 +116,11 @@ def build(file: str | Path, instrumented: bool, ucontext: bool = False) -> Modul
     flags = (*_COMMON, *_LOOSE, *(_CHECK if instrumented else _FAST))
     key = _key(engine.name, *flags, names.read_bytes(), text)
     target = engine.parent / f"{source.path.stem}-{key}.so"
-    if not target.exists():
+    with _alone(target) as missing:
+        if not missing:
+            return Module(target, kernels, engine)
         unit = target.with_suffix(".cpp")
-        _write(unit, text)
+        write(unit, text)
         # Without libtsan: the runtime has the functions that the instrumentation calls.
         _run(
             [*flags, "-include", str(names), "-c", str(unit), "-o", "{out}"],
@@ -150,7 +157,18 @@ def _version(path: str) -> str:
     return subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
 
 
-def _write(path: Path, text: str) -> None:
+@contextmanager
+def _alone(target: Path) -> Iterator[bool]:
+    """Is the target missing? If so, other processes wait here until it was made."""
+    if target.exists():
+        yield False
+        return
+    with target.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield not target.exists()
+
+
+def write(path: Path, text: str) -> None:
     """Whole or not at all: another process may compile the same thing."""
     with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
         file.write(text)

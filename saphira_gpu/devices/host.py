@@ -83,7 +83,8 @@ class HostDevice:
     """A Device on the CPU. Needs g++ (on Linux) the first time that it sees a kernel.
 
     check: memory, initialisation, races. count: sectors per warp access too. counters: by kernel,
-    summed over launches; see hx_counters in kernels/host/abi.h. seconds: limit of one launch.
+    summed over launches; see hx_counters in kernels/host/abi.h. seconds: limit of one launch, in
+    processor time.
     stall_rounds: how long threads may spin while nothing else happens. stack_bytes: per thread.
     ucontext: the portable fiber switch.
 

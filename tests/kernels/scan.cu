@@ -19,7 +19,21 @@ extern "C" __global__ void exclusive_sums(const u32 *in, u64 *out, u64 n, u64 *s
   if (i < n) out[i] = before_shared + inside;
 }
 
-/* The same with the fence and the strong store apart, and the last block to finish adds up all sums. */
+/* Each tile leaves a note before it looks back, and reads that of a tile long before it. notes: u32[tiles], never
+ * written; out: u32[tiles]. */
+extern "C" __global__ void notes_of_others(u64 *states, u32 *ticket, u32 *notes, u32 *out) {
+  __shared__ u32 tile_shared;
+  if (threadIdx.x == 0) tile_shared = atomicAdd(ticket, 1u);
+  __syncthreads();
+  u32 tile = tile_shared;
+  if (threadIdx.x == 40) notes[tile] = 1000 + tile;
+  __syncthreads();
+  if (threadIdx.x < 32) tile_exclusive_sum(states, tile, 1);
+  __syncthreads();
+  if (threadIdx.x == 50) out[tile] = notes[tile * 5 / 7];
+}
+
+/* A sum by fences and an atomic: the last block to finish adds up those of all. */
 extern "C" __global__ void grid_sum(const u32 *in, u64 n, u64 *partial, u32 *done, u64 *result) {
   __shared__ u32 warp_sums[33];
   __shared__ u32 is_last;
