@@ -16,6 +16,7 @@ from saphira_gpu._options import Unit
 from saphira_gpu.batch import Batch, Tokens
 from saphira_gpu.engines import cpu
 from saphira_gpu.offset_walk import Walk, Wide
+from saphira_gpu.segments import Segmenter
 from saphira_gpu.spec import Spec
 from saphira_gpu.vocabulary import Vocabulary
 
@@ -23,8 +24,11 @@ from saphira_gpu.vocabulary import Vocabulary
 class Offsets:
     """Finds the spans of ids that one tokenizer gave."""
 
-    def __init__(self, engine: cpu.Engine, spec: Spec, vocabulary: Vocabulary) -> None:
-        self._walk = Walk(engine, spec)
+    def __init__(
+        self, engine: cpu.Engine, spec: Spec, vocabulary: Vocabulary, segmenter: Segmenter
+    ) -> None:
+        self._segmenter = segmenter
+        self._walk = Walk(engine, spec, segmenter)
         self._lengths, self._careful = _lengths(engine, spec)
         self._trims = spec.post.trims
         self._spaces = _spaces(vocabulary) if self._trims else np.zeros((2, 0), np.int64)
@@ -54,9 +58,9 @@ class Offsets:
         odd = np.diff(before) != np.diff(batch.offsets)
         odd[rows[self._careful[tokens.ids]]] = True
         some = tokens.counts > 0
-        if self._walk.may_change_text:
+        if self._segmenter.may_change_text:
             for row in np.flatnonzero(some & ~odd).tolist():
-                odd[row] = self._walk.changes(batch.row(row))
+                odd[row] = self._segmenter.changes(batch.row(row))
         wide: Wide = {}
         for row in np.flatnonzero(some & odd).tolist():
             first, last = tokens.offsets[row : row + 2].tolist()

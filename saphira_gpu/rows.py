@@ -15,6 +15,7 @@ from saphira_gpu.engines import cpu
 from saphira_gpu.errors import InputError
 from saphira_gpu.offsets import Offsets
 from saphira_gpu.report import Report
+from saphira_gpu.segments import Segmenter
 from saphira_gpu.spec import Spec
 from saphira_gpu.vocabulary import Vocabulary
 
@@ -30,7 +31,12 @@ class Rows:
     @cached_property
     def offsets(self) -> Offsets:
         """What finds the span of each id."""
-        return Offsets(self.engine, self.spec, self.vocabulary)
+        return Offsets(self.engine, self.spec, self.vocabulary, self.segmenter)
+
+    @cached_property
+    def segmenter(self) -> Segmenter:
+        """What cuts a row up to pieces."""
+        return Segmenter(self.engine, self.spec)
 
     def run_column(self, column: columns.Column, options: Options) -> list[columns.Part]:
         """The rows of ids of every chunk of a column."""

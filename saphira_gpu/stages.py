@@ -10,17 +10,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from saphira_gpu import segments
 from saphira_gpu._arrays import U64, Bools
 from saphira_gpu._resources import resource
 from saphira_gpu.batch import Batch
 from saphira_gpu.engines import cpu
 from saphira_gpu.loaders import _bytelevel
+from saphira_gpu.segments import Segmenter
 from saphira_gpu.spec import AddedToken, Spec
 
 
 class Piece(NamedTuple):
-    """A pretoken: its text (U+FFFD where it isn't UTF-8), and where it is in bytes and in
-    characters.
+    """A pretoken: its text, normalized (U+FFFD where it isn't UTF-8), and where it comes from in
+    bytes and in characters of the text.
 
     Spans are half-open. A byte that is part of no character counts as one.
     """
@@ -45,7 +47,8 @@ class Segment:
 
     start, end: bytes of the text. added: the added token that it is; it then has ids alone.
     normalized: its bytes; what follows counts in them. chars and classes: of each character, the
-    tag and the name of the class it is remapped to. pieces: (start, end). symbols: each piece in
+    tag and the name of the class it is remapped to (none where steps split, not a scheme). pieces:
+    (start, end) of what each comes from. symbols: each piece in
     the byte alphabet. tokens: of each piece, likewise. ids: of all pieces.
     """
 
@@ -95,76 +98,81 @@ def _shown(segment: Segment) -> str:
 
 
 def stages(
-    engine: cpu.Engine, spec: Spec, known: Mapping[bytes, int], text: bytes, special: str
+    engine: cpu.Engine,
+    spec: Spec,
+    segmenter: Segmenter,
+    known: Mapping[bytes, int],
+    text: bytes,
+    special: str,
 ) -> Stages:
     """Runs the core's stages one by one. known: the id of every token of the vocabulary."""
-    segments = []
+    done: list[Segment] = []
     ids: list[int] = []
-    done = 0
-    spans = [*engine.find_special(special, text), (len(text), len(text), -1)]
-    for start, end, index in spans:
-        if done < start:
-            segments.append(_segment(engine, spec, known, text[done:start], done))
-        if index >= 0:
-            added = spec.added[index]
-            segments.append(Segment(start, end, added, ids=[added.id]))
-        done = end
-    for segment in segments:
-        ids += segment.ids
-    return Stages(text, segments, ids)
+    for found in segmenter.segments(text, special):
+        if found.added is not None:
+            done.append(Segment(found.start, found.end, found.added, ids=[found.added.id]))
+        else:
+            done.append(_segment(engine, spec, segmenter, known, found))
+        ids += done[-1].ids
+    return Stages(text, done, ids)
 
 
 def _segment(
-    engine: cpu.Engine, spec: Spec, known: Mapping[bytes, int], text: bytes, at: int
+    engine: cpu.Engine,
+    spec: Spec,
+    segmenter: Segmenter,
+    known: Mapping[bytes, int],
+    found: segments.Segment,
 ) -> Segment:
-    batch = Batch(np.frombuffer(text, np.uint8), np.array([0, len(text)], np.int64))
+    data = found.data
+    batch = Batch(np.frombuffer(data, np.uint8), np.array([0, len(data)], np.int64))
     tags, starts = cpu.classify(batch)
     names, row, class_names = _names(spec.pretok.scheme)
-    chars = [Char(a, b, names[tags[a]]) for a, b in _spans(starts, len(text))]
-    classes = [class_names[row[tags[char.start]]] for char in chars]
-    pieces = _spans(cpu.boundaries(spec.pretok.scheme, batch), len(text))
-    per_piece = [engine.bpe(text[a:b]) for a, b in pieces]
+    chars = [Char(a, b, names[tags[a]]) for a, b in _spans(starts, len(data))]
+    pieces = list(segmenter.pieces(data))
+    per_piece = [engine.bpe(piece.data) for piece in pieces]
     if spec.bpe.whole_piece_first:
-        wholes = [known.get(text[a:b]) for a, b in pieces]
+        wholes = [known.get(piece.data) for piece in pieces]
         per_piece = [
             ids if whole is None else [whole] for whole, ids in zip(wholes, per_piece, strict=True)
         ]
+    ends = np.zeros(len(spec.bpe.tokens), np.bool_)
+    ends[np.flatnonzero(spec.bpe.ends)] = True
+
+    def symbols(number: int) -> str:
+        text = _bytelevel.to_text(spec.bpe.tokens[number] or b"")
+        return text + spec.bpe.end_of_word_suffix if ends[number] else text
+
     return Segment(
-        start=at,
-        end=at + len(text),
+        start=found.start,
+        end=found.end,
         added=None,
-        normalized=text,
+        normalized=data,
         chars=chars,
-        classes=classes,
-        pieces=pieces,
-        symbols=[_bytelevel.to_text(text[a:b]) for a, b in pieces],
-        tokens=[[_bytelevel.to_text(spec.bpe.tokens[i] or b"") for i in ids] for ids in per_piece],
+        classes=[class_names[row[tags[char.start]]] for char in chars] if row else [],
+        pieces=[(piece.start, piece.end) for piece in pieces],
+        symbols=[_bytelevel.to_text(piece.data) for piece in pieces],
+        tokens=[[symbols(number) for number in ids] for ids in per_piece],
         ids=[number for ids in per_piece for number in ids],
     )
 
 
-def pieces(engine: cpu.Engine, spec: Spec, text: bytes, special: str) -> list[Piece]:
+def pieces(segmenter: Segmenter, text: bytes, special: str) -> list[Piece]:
     """The pretokens of a text; an added token in it is a piece of its own."""
-    spans: list[tuple[int, int]] = []
-    char_starts: Bools = np.zeros(len(text) + 1, np.bool_)
-    done = 0
-    for start, end, index in [*engine.find_special(special, text), (len(text), len(text), -1)]:
-        for first, last in ((done, start), (start, end)):
-            if first == last:
-                continue
-            piece = text[first:last]
-            batch = Batch(np.frombuffer(piece, np.uint8), np.array([0, len(piece)], np.int64))
-            char_starts[first:last] = _bits(cpu.classify(batch)[1], len(piece))
-            if index >= 0 and first == start:
-                spans.append((first, last))
-            else:
-                found = _spans(cpu.boundaries(spec.pretok.scheme, batch), len(piece))
-                spans += [(first + a, first + b) for a, b in found]
-        done = end
-    before = np.concatenate(([0], np.cumsum(char_starts)))
+    batch = Batch(np.frombuffer(text, np.uint8), np.array([0, len(text)], np.int64))
+    starts = _bits(cpu.classify(batch)[1], len(text)) if text else np.zeros(0, np.bool_)
+    before = np.concatenate(([0], np.cumsum(starts)))
+    found: list[tuple[bytes, int, int]] = []
+    for segment in segmenter.segments(text, special):
+        if segment.added is not None:
+            found.append((segment.data, segment.start, segment.end))
+            continue
+        for piece in segmenter.pieces(segment.data):
+            own = segment.spans[piece.start : piece.end]
+            found.append((piece.data, int(own[0, 0]), int(own[-1, 1])))
     return [
-        Piece(text[a:b].decode("utf-8", "replace"), (a, b), (int(before[a]), int(before[b])))
-        for a, b in spans
+        Piece(data.decode("utf-8", "replace"), (a, b), (int(before[a]), int(before[b])))
+        for data, a, b in found
     ]
 
 
@@ -182,8 +190,11 @@ def _spans(bitmap: U64, n: int) -> list[tuple[int, int]]:
 
 @cache
 def _names(scheme: str) -> tuple[list[str], list[int], list[str]]:
-    """(names of the tags, class of each tag, names of the classes) of a scheme."""
+    """(names of the tags, class of each tag, names of the classes) of a scheme; no classes where
+    steps split instead (scheme is "")."""
     path = resource("tables/generated/schemes.json")
     data: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    if not scheme:
+        return data["superatoms"], [], []
     remap = next(entry["remap"] for entry in data["schemes"] if entry["name"] == scheme)
     return data["superatoms"], data["remap"][remap], list(data["classes"])

@@ -325,12 +325,14 @@ class Tokenizer:
 
     def pre_tokenize(self, text: Text, *, special: Special = "plain") -> list[Piece]:
         """The pretokens of a text with their byte and character spans."""
-        return pieces(self._engine, self._spec, as_bytes(text), self._looked_at(text, special))
+        special = self._looked_at(text, special)
+        return pieces(self._rows.segmenter, as_bytes(text), special)
 
     def stages(self, text: Text, *, special: Special = "plain") -> Stages:
         """What each stage made of a text."""
         special = self._looked_at(text, special)
-        return stages(self._engine, self._spec, self._vocabulary.ids, as_bytes(text), special)
+        known, segmenter = self._vocabulary.ids, self._rows.segmenter
+        return stages(self._engine, self._spec, segmenter, known, as_bytes(text), special)
 
     def _looked_at(self, text: Text, special: Special) -> Special:
         """`special`, after raising what "error" raises."""
