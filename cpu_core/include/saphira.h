@@ -152,10 +152,10 @@ void sa_marks_free(sa_marks *marks);
 int32_t sa_pretokenize(const sa_rows *rows, const int64_t *counts, const sa_marks *marks, int64_t *starts,
                        int64_t *ends);
 
-/* One text: the text that the stages made of it (`made`: sa_program_bound(n) bytes), and for each piece
- * its start and end in it, then in the text given (spans: four numbers each; as many as counted). */
-int32_t sa_pretokenize_text(const sa_program *program, const uint8_t *text, int64_t n, uint8_t *made,
-                            int64_t *n_made, int64_t *spans);
+/* One text. sizes: bytes of the text that the stages made of it, and pieces. made: that text. spans: of each
+ * piece its start and end in it, then in the text given. made = NULL: only sizes. */
+int32_t sa_pretokenize_text(const sa_program *program, const uint8_t *text, int64_t n, int64_t *sizes,
+                            uint8_t *made, int64_t *spans);
 
 /* ---- stage normalize ---- */
 

@@ -377,18 +377,19 @@ int32_t sa_pretokenize(const sa_rows *rows, const int64_t *counts, const sa_mark
   return status;
 }
 
-int32_t sa_pretokenize_text(const sa_program *program, const uint8_t *text, int64_t n, uint8_t *made,
-                            int64_t *n_made, int64_t *spans) {
+int32_t sa_pretokenize_text(const sa_program *program, const uint8_t *text, int64_t n, int64_t *sizes,
+                            uint8_t *made, int64_t *spans) {
   const int64_t offsets[2] = {0, n};
   const sa_rows rows = {text, offsets, 64, 1, NULL, 0};
   sa_draft w = {.n = 0};
   int64_t i = 0, j = 0;
-  int32_t status = load_chunk(&w, &rows, 0, 1);
-  if (status == SA_OK) status = run_steps(&w, program, &rows, 0);
+  const int32_t status = sa_draft_run(&w, program, &rows, 0, 1);
   if (status == SA_OK) {
-    *n_made = w.n;
-    if (w.n) memcpy(made, w.text, (size_t)w.n);
-    for (int64_t k = 0; k < w.n_words; k++) {
+    sizes[0] = w.n;
+    sizes[1] = 0;
+    for (int64_t k = 0; k < w.n_words; k++) sizes[1] += sa_popcount64(sa_piece_starts(&w, k));
+    if (made && w.n) memcpy(made, w.text, (size_t)w.n);
+    for (int64_t k = 0; made && k < w.n_words; k++) {
       for (u64 left = sa_piece_starts(&w, k); left; left &= left - 1) {
         const int64_t at = 64 * k + sa_ctz64(left);
         spans[4 * i] = at;

@@ -75,13 +75,15 @@ static int64_t run(const sa_program *program, const sa_rows *rows, int64_t *coun
 
 static void check_alone(const sa_program *program, const uint8_t *text, int64_t n, int64_t count,
                         const int64_t *starts, const int64_t *ends) {
-  const int64_t bound = sa_program_bound(program, n);
-  uint8_t *made = malloc((size_t)bound + 1);
-  int64_t *spans = malloc((size_t)(4 * count + 1) * 8), n_made = 0;
-  if (sa_pretokenize_text(program, text, n, made, &n_made, spans) != SA_OK || n_made > bound) abort();
+  int64_t sizes[2], again[2];
+  if (sa_pretokenize_text(program, text, n, sizes, NULL, NULL) != SA_OK || sizes[1] != count) abort();
+  if (sizes[0] > sa_program_bound(program, n)) abort();
+  uint8_t *made = malloc(sizes[0] ? (size_t)sizes[0] : 1);
+  int64_t *spans = malloc((size_t)(4 * count + 1) * 8);
+  if (sa_pretokenize_text(program, text, n, again, made, spans) != SA_OK || again[0] != sizes[0]) abort();
   for (int64_t i = 0; i < count; i++) {
     const int64_t *s = spans + 4 * i;
-    if (s[0] >= s[1] || s[0] < (i ? s[-3] : 0) || s[1] > n_made) abort();
+    if (s[0] >= s[1] || s[0] < (i ? s[-3] : 0) || s[1] > sizes[0]) abort();
     if (s[2] != starts[i] || s[3] != ends[i]) abort();
   }
   free(made);

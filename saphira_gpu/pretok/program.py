@@ -167,33 +167,19 @@ class Program:
     def pieces(self, text: bytes) -> tuple[bytes, list[list[int]]]:
         """The text that the steps made of one, and for each piece its start and end in it, then in
         the text given."""
-        batch = Batch(np.frombuffer(text, np.uint8), np.array([0, len(text)], np.int64))
-        counts = np.zeros(1, np.int64)
         cpu.isa()
-        rows = cpu.Rows(batch)
-        self._count(rows, counts)
-        bound = lib.sa_program_bound(self._program, len(text))
-        made = np.empty(bound, np.uint8)
-        spans = np.zeros((int(counts[0]), 4), np.int64)
-        n_made = ffi.new("int64_t *")
-        source = ffi.from_buffer("uint8_t[]", text)
-        self._check(
-            lib.sa_pretokenize_text(
-                self._program,
-                source,
-                len(text),
-                ffi.from_buffer("uint8_t[]", made),
-                n_made,
-                _pointer(spans),
-            )
-        )
-        return made[: n_made[0]].tobytes(), spans.tolist()
+        sizes = np.zeros(2, np.int64)
+        arguments = self._program, ffi.from_buffer("uint8_t[]", text), len(text), _pointer(sizes)
+        self._check(lib.sa_pretokenize_text(*arguments, ffi.NULL, ffi.NULL))
+        made = np.zeros(max(1, int(sizes[0])), np.uint8)  # NULL would ask for the sizes
+        spans = np.zeros((int(sizes[1]), 4), np.int64)
+        places = ffi.from_buffer("uint8_t[]", made), _pointer(spans)
+        self._check(lib.sa_pretokenize_text(*arguments, *places))
+        return made[: int(sizes[0])].tobytes(), spans.tolist()
 
     def _check(self, status: int) -> None:
         for matcher in self._matchers:
-            error, matcher.error = matcher.error, None
-            if error is not None:
-                raise error
+            matcher.raise_error()
         if status == lib.SA_ERR_NOMEM:
             raise MemoryError("the core ran out of memory")
         if status != lib.SA_OK:

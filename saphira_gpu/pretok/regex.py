@@ -8,6 +8,7 @@ affair.
 
 from __future__ import annotations
 
+import threading
 from functools import lru_cache
 from typing import Any
 
@@ -83,12 +84,12 @@ def _compiled(pattern: str) -> Pattern:
 
 
 class Matcher:
-    """A pattern as the core calls it (`sa_match`). An exception in a call is kept in `error`, since
-    it can't pass through C."""
+    """A pattern as the core calls it (`sa_match`). An exception in a call can't pass through C: it
+    is kept for the thread, until `raise_error`."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = _compiled(pattern)
-        self.error: BaseException | None = None
+        self._errors = threading.local()
         self.callback = ffi.callback("sa_match", self._call, error=lib.SA_ERR_ARGUMENT)
 
     def _call(
@@ -96,10 +97,16 @@ class Matcher:
     ) -> int:
         try:
             self._find(text, n, pieces, dropped, starts, matched)
-        except Exception as error:
-            self.error = error
+        except BaseException as error:
+            self._errors.kept = error
             return int(lib.SA_ERR_ARGUMENT)
         return int(lib.SA_OK)
+
+    def raise_error(self) -> None:
+        """Raises what a call on this thread raised, if one did."""
+        error, self._errors.kept = getattr(self._errors, "kept", None), None
+        if error is not None:
+            raise error
 
     def _find(
         self, text: Any, n: int, pieces: Any, dropped: Any, starts: Any, matched: Any
