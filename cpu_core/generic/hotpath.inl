@@ -26,7 +26,7 @@ typedef struct sa_group {
 
 /* at: 65 piece starts. Returns the mask of pieces of 8 to 15 bytes. */
 static inline u64 sa_prepare8(sa_group *g, const sa_entry8 *table, u32 bits, const uint8_t *text, const u32 *at) {
-  const u64 sets = (((u64)1 << bits) - 2) * sizeof *table;
+  const u64 sets = (((u64)1 << bits) - 2) * sizeof *table, shift = 32 - bits;
   u32 length[SA_GROUP];
   u64 word[SA_GROUP], longer = 0;
   for (int k = 0; k < SA_GROUP; k++) length[k] = at[k + 1] - at[k];
@@ -37,7 +37,7 @@ static inline u64 sa_prepare8(sa_group *g, const sa_entry8 *table, u32 bits, con
     const u64 n = length[k], over = (SA_KEY8_BYTES - n) >> 63;
     const u64 key = sa_key8(word[k], n & 7) | (0 - over); /* a longer piece gets a key that no entry has */
     low[k] = key;
-    set[k] = sa_hash8(key) * sizeof *table & sets;
+    set[k] = (sa_hash8(key) >> shift) * sizeof *table & sets;
   }
   SA_UNROLLED
   for (int k = 0; k < SA_GROUP; k++) __builtin_prefetch((const char *)table + g->set[k]);
@@ -49,7 +49,7 @@ static inline u64 sa_prepare8(sa_group *g, const sa_entry8 *table, u32 bits, con
 /* which: 64 pieces of 8 to 15 bytes. */
 static inline void sa_prepare16(sa_group *g, const sa_entry16 *table, u32 bits, const uint8_t *text,
                                 const u32 *starts, const u32 *which) {
-  const u64 sets = (((u64)1 << bits) - 2) * sizeof *table;
+  const u64 sets = (((u64)1 << bits) - 2) * sizeof *table, shift = 32 - bits;
   u64 length[SA_GROUP], word[SA_GROUP], word2[SA_GROUP];
   SA_UNROLLED
   for (int k = 0; k < SA_GROUP; k++) {
@@ -62,7 +62,7 @@ static inline void sa_prepare16(sa_group *g, const sa_entry16 *table, u32 bits, 
   for (int k = 0; k < SA_GROUP; k++) {
     low[k] = word[k];
     high[k] = sa_key16_high(word2[k], length[k]);
-    set[k] = sa_hash16(word[k], high[k]) * sizeof *table & sets;
+    set[k] = (sa_hash16(word[k], high[k]) >> shift) * sizeof *table & sets;
   }
   SA_UNROLLED
   for (int k = 0; k < SA_GROUP; k++) __builtin_prefetch((const char *)table + g->set[k]);

@@ -26,7 +26,7 @@ static void *zeroed(size_t bytes) {
 
 void sa_map16_add(sa_map16 *t, uint64_t low, uint64_t high, uint64_t value) {
   const uint64_t mask = ((uint64_t)1 << t->bits) - 1;
-  uint64_t slot = sa_hash16(low, high) & mask;
+  uint64_t slot = sa_hash16(low, high) >> (32 - t->bits);
   while (t->entries[slot].value) slot = (slot + 1) & mask;
   t->entries[slot] = (sa_entry16){low, high, value, 0};
   t->used++;
@@ -54,7 +54,7 @@ static int grow16(sa_map16 *t) {
 
 static void add_long(sa_map_long *t, sa_entry_long entry) {
   const uint64_t mask = ((uint64_t)1 << t->bits) - 1;
-  uint64_t slot = entry.hash & mask;
+  uint64_t slot = entry.hash >> (64 - t->bits);
   while (t->entries[slot].value) slot = (slot + 1) & mask;
   t->entries[slot] = entry;
   t->used++;

@@ -87,10 +87,10 @@ static inline uint64_t sa_cache_value(sa_cache *c, const uint32_t *ids, int64_t 
 
 /* The hot set of two that a hash falls in. */
 static inline sa_entry8 *sa_hot8(const sa_cache *c, uint64_t hash) {
-  return c->hot8 + (hash & (((uint64_t)1 << c->hot8_bits) - 2));
+  return c->hot8 + (hash >> (32 - c->hot8_bits) & ~(uint64_t)1);
 }
 static inline sa_entry16 *sa_hot16(const sa_cache *c, uint64_t hash) {
-  return c->hot16 + (hash & (((uint64_t)1 << c->hot16_bits) - 2));
+  return c->hot16 + (hash >> (32 - c->hot16_bits) & ~(uint64_t)1);
 }
 
 /* A new entry goes first in its set and pushes the older ones back, one of them out. */
@@ -104,13 +104,17 @@ static inline void sa_hot16_put(sa_entry16 *set, uint64_t low, uint64_t high, ui
 }
 
 static inline void sa_map16_prefetch(const sa_map16 *t, uint64_t low, uint64_t high) {
-  __builtin_prefetch(&t->entries[sa_hash16(low, high) & (((uint64_t)1 << t->bits) - 1)]);
+  __builtin_prefetch(&t->entries[sa_hash16(low, high) >> (32 - t->bits)]);
+}
+
+static inline void sa_map_long_prefetch(const sa_map_long *t, uint64_t hash) {
+  __builtin_prefetch(&t->entries[hash >> (64 - t->bits)]);
 }
 
 /* The value of a key (high = 0 for a key of one word), 0 if it is not there. No key is all zeros. */
 static inline uint64_t sa_map16_find(const sa_map16 *t, uint64_t low, uint64_t high) {
   const uint64_t mask = ((uint64_t)1 << t->bits) - 1;
-  for (uint64_t slot = sa_hash16(low, high) & mask;; slot = (slot + 1) & mask) {
+  for (uint64_t slot = sa_hash16(low, high) >> (32 - t->bits);; slot = (slot + 1) & mask) {
     const sa_entry16 *e = &t->entries[slot];
     if (e->low == low && e->high == high) return e->value;
     if (!e->value) return 0;
@@ -120,7 +124,7 @@ static inline uint64_t sa_map16_find(const sa_map16 *t, uint64_t low, uint64_t h
 static inline uint64_t sa_cache_find_long(const sa_cache *c, uint64_t hash, const uint8_t *piece, uint32_t n) {
   const sa_map_long *t = &c->longer;
   const uint64_t mask = ((uint64_t)1 << t->bits) - 1;
-  for (uint64_t slot = hash & mask;; slot = (slot + 1) & mask) {
+  for (uint64_t slot = hash >> (64 - t->bits);; slot = (slot + 1) & mask) {
     const sa_entry_long *e = &t->entries[slot];
     if (!e->value) return 0;
     if (e->hash == hash && e->length == n && memcmp(c->arena + e->at, piece, n) == 0) return e->value;

@@ -8,6 +8,8 @@
 #include "hotpath.h"
 #include "pretok.h"
 
+#define RESOLVE_TOGETHER 16
+
 sa_context *sa_context_new(const sa_model *model, int64_t cache_bytes) {
   sa_context *c = calloc(1, sizeof *c);
   if (!c) return NULL;
@@ -63,11 +65,13 @@ static inline sa_key key_of(const uint8_t *piece, int64_t n, const uint8_t *end)
 }
 
 /* Starts to fetch what find_value will look at. */
-static inline void prefetch(const sa_context *c, const uint8_t *piece, int64_t n, const uint8_t *end) {
-  if (n > SA_KEY16_BYTES) return;
-  const sa_key key = key_of(piece, n, end);
-  sa_map16_prefetch(&c->model->pieces, key.low, key.high);
-  if (c->cache.on) sa_map16_prefetch(&c->cache.back, key.low, key.high);
+static inline void prefetch(const sa_context *c, const sa_key *key, int64_t n) {
+  if (n <= SA_KEY16_BYTES) {
+    sa_map16_prefetch(&c->model->pieces, key->low, key->high);
+    if (c->cache.on) sa_map16_prefetch(&c->cache.back, key->low, key->high);
+  } else if (c->cache.on) {
+    sa_map_long_prefetch(&c->cache.longer, key->hash);
+  }
 }
 
 /* The value of a piece that the hot tables do not have, from the tables behind them and the vocabulary. 0: it has
@@ -138,22 +142,39 @@ static int is_pending(const sa_context *c, const uint8_t *text, const sa_key *ke
 
 /* Sees to piece i of a chunk, which the hot tables do not have: its value is there after the next merge_pending at
  * the latest. 0: out of memory. */
-static int resolve(sa_context *c, const uint8_t *text, uint32_t i, const uint8_t *end) {
+static int resolve(sa_context *c, const uint8_t *text, uint32_t i, const sa_key *key) {
   const uint8_t *piece = text + c->starts[i];
   const int64_t n = c->starts[i + 1] - c->starts[i];
-  const sa_key key = key_of(piece, n, end);
-  if (c->n_pending == SA_MERGE_WORDS || is_pending(c, text, &key, piece, n)) merge_pending(c, text);
-  const uint64_t value = find_value(c, &key, piece, n);
+  if (c->n_pending == SA_MERGE_WORDS || is_pending(c, text, key, piece, n)) merge_pending(c, text);
+  const uint64_t value = find_value(c, key, piece, n);
   if (value) {
-    c->values[i] = warm(c, &key, n, value);
-  } else if (n <= SA_SHORT_SYMBOLS && !sa_any_left_out(&c->model->bpe, piece, n)) {
-    c->pending[c->n_pending++] = (sa_pending){i, key};
+    c->values[i] = warm(c, key, n, value);
+  } else if (n <= SA_SHORT_SYMBOLS) {
+    c->pending[c->n_pending++] = (sa_pending){i, *key};
   } else {
     const int64_t count = sa_bpe_encode(&c->model->bpe, &c->merge, piece, n);
     if (count < 0) return 0;
     c->misses++;
-    c->values[i] = keep(c, &key, piece, n, c->merge.out, count);
+    c->values[i] = keep(c, key, piece, n, c->merge.out, count);
   }
+  return 1;
+}
+
+/* Sees to the chunk's pieces that the hot tables do not have, but for dropped ones. Some at a time, so that what
+ * they look at is on its way together. 0: out of memory. */
+static int resolve_missed(sa_context *c, const uint8_t *text, int64_t misses, const uint8_t *end) {
+  for (int64_t base = 0; base < misses; base += RESOLVE_TOGETHER) {
+    const int64_t n = misses - base < RESOLVE_TOGETHER ? misses - base : RESOLVE_TOGETHER;
+    sa_key keys[RESOLVE_TOGETHER];
+    for (int64_t k = 0; k < n; k++) {
+      const uint32_t i = c->missed[base + k], at = c->starts[i], length = c->starts[i + 1] - at;
+      keys[k] = key_of(text + at, length, end);
+      prefetch(c, &keys[k], length);
+    }
+    for (int64_t k = 0; k < n; k++)
+      if (!resolve(c, text, c->missed[base + k], &keys[k])) return 0;
+  }
+  if (c->n_pending) merge_pending(c, text);
   return 1;
 }
 
@@ -210,6 +231,16 @@ static int64_t next_words(pieces *p, uint64_t *bits) {
 
 static int dropped(const pieces *p, int64_t at) { return p->drop && p->drop[at / 64] >> (at % 64) & 1; }
 
+/* Takes dropped pieces out of the list of missed ones; how many are left. */
+static int64_t drop_missed(sa_context *c, const pieces *p, int64_t chunk, int64_t misses) {
+  int64_t left = 0;
+  for (int64_t k = 0; k < misses; k++) {
+    c->missed[left] = c->missed[k];
+    left += !dropped(p, chunk + c->starts[c->missed[k]]);
+  }
+  return left;
+}
+
 /* Writes the ids of all pieces in order, and row_ids as for sa_encode_rows. Minus a status on failure. */
 static int64_t encode_pieces(sa_context *c, pieces *p, uint32_t *ids, int64_t *row_ids, int64_t first) {
   const uint8_t *const begin = p->text, *const end = begin + p->n;
@@ -234,20 +265,12 @@ static int64_t encode_pieces(sa_context *c, pieces *p, uint32_t *ids, int64_t *r
     if (n) {
       const int64_t count = n - 1;
       const uint8_t *text = begin + chunk;
-      const int64_t misses = probe(c, hot, text, count, end);
+      int64_t misses = probe(c, hot, text, count, end);
+      if (p->drop) misses = drop_missed(c, p, chunk, misses);
+      if (!resolve_missed(c, text, misses, end)) return -SA_ERR_NOMEM;
       if (p->drop)
         for (int64_t i = 0; i < count; i++)
           if (dropped(p, chunk + c->starts[i])) c->values[i] = SA_NOTHING;
-      for (int64_t k = 0; k < misses; k++) {
-        const uint32_t i = c->missed[k];
-        prefetch(c, text + c->starts[i], c->starts[i + 1] - c->starts[i], end);
-      }
-      for (int64_t k = 0; k < misses; k++) {
-        const uint32_t i = c->missed[k];
-        if (dropped(p, chunk + c->starts[i])) continue;
-        if (!resolve(c, text, i, end)) return -SA_ERR_NOMEM;
-      }
-      if (c->n_pending) merge_pending(c, text);
       c->pieces += count;
       for (int64_t i = 0, to; i < count; i = to) {   /* a row at a time */
         for (; row < p->n_rows && offsets[row + 1] - base <= chunk + c->starts[i]; row++)

@@ -25,15 +25,16 @@ SA_HD u64 sa_key8(u64 bytes, u64 n) { return sa_low_bytes(bytes, n) | (n << 56);
  * its first eight bytes. */
 SA_HD u64 sa_key16_high(u64 bytes, u64 n) { return sa_low_bytes(bytes, n - 8) | (n << 56); }
 
-/* Hashes whose low bits choose the slot: sums of products of 32-bit halves, which every vector unit has, from
- * bit 32 on, where each byte of the key has had its say. */
+/* 32-bit hashes of keys, whose high bits choose the slot: a sum of products of the key's 32-bit words, cheap in
+ * every vector unit. The high bits of a product depend on all of a word. (Bits from 32 on of the whole products
+ * do not do: keys of one or two bytes then fall into a few sets.) */
 SA_HD u64 sa_hash8(u64 key) {
-  return ((key & 0xFFFFFFFFu) * 0x9E3779B1u + (key >> 32) * 0x85EBCA77u) >> 32;
+  return (u32)((u32)key * 0x9E3779B1u + (u32)(key >> 32) * 0x85EBCA77u);
 }
 
 SA_HD u64 sa_hash16(u64 low, u64 high) {
-  return ((low & 0xFFFFFFFFu) * 0x9E3779B1u + (low >> 32) * 0x85EBCA77u + (high & 0xFFFFFFFFu) * 0xC2B2AE3Du +
-          (high >> 32) * 0x27D4EB2Fu) >> 32;
+  return (u32)((u32)low * 0x9E3779B1u + (u32)(low >> 32) * 0x85EBCA77u + (u32)high * 0xC2B2AE3Du +
+               (u32)(high >> 32) * 0x27D4EB2Fu);
 }
 
 /* Hash of a longer piece; n >= 8. */
