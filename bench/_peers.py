@@ -30,32 +30,60 @@ Ids = tuple[np.ndarray, np.ndarray]  # (tokens,) uint32; (rows,) uint64
 
 @dataclass(frozen=True)
 class Files:
-    """The published files of one tokenizer; r50k_base's ranks are GPT-2's."""
+    """The published files of one tokenizer."""
 
     name: str  # as saphira_gpu knows it
-    json: Path
+    json: Path | None  # tokenizer.json, for tokenizers; None where none is published
     ranks: Path
-    pattern: str  # name of the split pattern in tiktoken_ext.openai_public
+    encoding: str  # its name in tiktoken_ext.openai_public, and as gigatoken's scheme
     special: dict[str, int]
 
     def to_json(self) -> str:
-        return json.dumps({**self.__dict__, "json": str(self.json), "ranks": str(self.ranks)})
+        return json.dumps(
+            {
+                **self.__dict__,
+                "json": str(self.json) if self.json else None,
+                "ranks": str(self.ranks),
+            }
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Files:
         raw = json.loads(text)
-        return cls(**{**raw, "json": Path(raw["json"]), "ranks": Path(raw["ranks"])})
+        tokenizer = Path(raw["json"]) if raw["json"] else None
+        return cls(**{**raw, "json": tokenizer, "ranks": Path(raw["ranks"])})
 
 
-def gpt2_files(vocabs: Path) -> Files:
-    """GPT-2's files in a folder laid out as `vocabs/<name>/<file>`."""
-    return Files(
-        name="gpt2",
-        json=vocabs / "gpt2" / "tokenizer.json",
-        ranks=vocabs / "r50k_base" / "r50k_base.tiktoken",
-        pattern="r50k_pat_str",
-        special={"<|endoftext|>": 50256},
-    )
+# name → (encoding, special tokens, as OpenAI publishes them); r50k_base's ranks are GPT-2's.
+TOKENIZERS: dict[str, tuple[str, dict[str, int]]] = {
+    "gpt2": ("r50k_base", {"<|endoftext|>": 50256}),
+    "cl100k_base": (
+        "cl100k_base",
+        {
+            "<|endoftext|>": 100257,
+            "<|fim_prefix|>": 100258,
+            "<|fim_middle|>": 100259,
+            "<|fim_suffix|>": 100260,
+            "<|endofprompt|>": 100276,
+        },
+    ),
+    "o200k_base": ("o200k_base", {"<|endoftext|>": 199999, "<|endofprompt|>": 200018}),
+}
+
+
+def tokenizer_files(name: str, vocabs: Path) -> Files:
+    """A tokenizer's files in a folder laid out as `vocabs/<name>/<file>`.
+
+    ValueError for a name that isn't in TOKENIZERS; FileNotFoundError where the ranks are missing.
+    """
+    if name not in TOKENIZERS:
+        raise ValueError(f"no tokenizer {name!r}; there are {', '.join(TOKENIZERS)}")
+    encoding, special = TOKENIZERS[name]
+    ranks = vocabs / encoding / f"{encoding}.tiktoken"
+    if not ranks.is_file():
+        raise FileNotFoundError(f"no such file: {ranks}")
+    tokenizer = vocabs / name / "tokenizer.json"
+    return Files(name, tokenizer if tokenizer.is_file() else None, ranks, encoding, special)
 
 
 class Contender:
@@ -145,8 +173,9 @@ class Gigatoken(Contender):
         import gigatoken
 
         self.module = gigatoken
+        scheme = {"r50k_base": "gpt2", "cl100k_base": "cl100k", "o200k_base": "o200k"}
         self.tokenizer = gigatoken.Tokenizer.from_tiktoken(
-            self.files.ranks, _gigatoken_scheme(self.files), dict(self.files.special)
+            self.files.ranks, scheme[self.files.encoding], dict(self.files.special)
         )
         self.parquet: Path | None = None
         self.empty: np.ndarray | None = None
@@ -189,10 +218,6 @@ class Gigatoken(Contender):
             full[~self.empty] = lengths
             lengths = full
         return ak.to_numpy(ak.flatten(result)).astype(np.uint32, copy=False), lengths
-
-
-def _gigatoken_scheme(files: Files) -> str:
-    return {"r50k_pat_str": "gpt2"}[files.pattern]
 
 
 class Tokenizers(Contender):
@@ -254,12 +279,11 @@ class Tiktoken(Contender):
         from tiktoken_ext import openai_public
 
         lines = (line.split() for line in self.files.ranks.read_bytes().splitlines() if line)
-        self.encoding = tiktoken.Encoding(
-            name=self.files.name,
-            pat_str=getattr(openai_public, self.files.pattern),
-            mergeable_ranks={base64.b64decode(token): int(rank) for token, rank in lines},
-            special_tokens=dict(self.files.special),
-        )
+        ranks = {base64.b64decode(token): int(rank) for token, rank in lines}
+        # its own definition of the encoding, which would ask this function for the ranks
+        openai_public.load_tiktoken_bpe = lambda *_, **__: ranks
+        definition = openai_public.ENCODING_CONSTRUCTORS[self.files.encoding]()
+        self.encoding = tiktoken.Encoding(**definition)
 
     def encode(self, given: list[str]) -> Any:
         encoding, threads = self.encoding, self.threads
@@ -289,6 +313,13 @@ CONTENDERS: dict[str, type[Contender]] = {
     "tokenizers1": Tokenizers1,
     "tiktoken": Tiktoken,
 }
+
+
+def lacking(name: str, files: Files) -> str | None:
+    """Why a contender can't take part with these files; None where it can."""
+    if name.partition(":")[0] in ("tokenizers", "tokenizers1") and files.json is None:
+        return f"no tokenizer.json of {files.name} is published with these files"
+    return None
 
 
 def resolve(name: str) -> tuple[type[Contender], str]:

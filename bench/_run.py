@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import venv
@@ -12,6 +13,7 @@ from typing import Any
 from _machine import BENCH, OUT
 from _peers import Files
 
+WARM = ("fresh", "recycled")  # what becomes of a warm call's result: kept, or released
 HF1 = "tokenizers==1.0.0rc3"
 
 
@@ -28,12 +30,16 @@ def worker(
     hf1_python: Path | None = None,
     warm_calls: int = 5,
     warm_seconds: float = 10.0,
-    keep: bool = False,
+    warm: tuple[str, ...] = WARM,
+    isa: str | None = None,
     pin: bool = True,
     dump: Path | None = None,
     timeout: float | None = None,
 ) -> dict[str, Any]:
-    """{step: values} of one fresh process; after a timeout the steps so far and `timed_out`."""
+    """{step: values} of one fresh process; after a timeout the steps so far and `timed_out`.
+
+    isa: the instruction set forced on ours. WorkerFailed where the process ends in an error.
+    """
     python = sys.executable
     if contender.partition(":")[0] == "tokenizers1":
         if hf1_python is None:
@@ -46,14 +52,15 @@ def worker(
         "threads": threads,
         "warm_calls": warm_calls,
         "warm_seconds": warm_seconds,
-        "keep": keep,
+        "warm": warm,
         "pin": pin,
         "dump": str(dump) if dump else None,
     }
     command = [python, str(BENCH / "_worker.py"), json.dumps(job)]
     late = False
+    environment = os.environ | ({"SAPHIRA_ISA": isa} if isa else {})
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:
         try:
             out, err = process.communicate(timeout=timeout)

@@ -78,22 +78,26 @@ def main(job: dict[str, Any]) -> None:
         np.savez(job["dump"], ids=ids, lengths=lengths)
     del ids, lengths
 
-    held = [result] if job["keep"] else []
-    walls: list[float] = []
-    cpus: list[float] = []
-    reset = _machine.reset_peak_rss()
-    while len(walls) < job["warm_calls"] and (not walls or sum(walls) < job["warm_seconds"]):
-        result = None  # a result nobody holds any more, as in a loop over batches
-        result, wall, cpu = _timed(contender, given)
-        walls.append(wall)
-        cpus.append(cpu)
-        if job["keep"]:
+    # Fresh first: nothing that a call of this kind could use again has been released yet.
+    for kind in job["warm"]:
+        held = [result]
+        walls: list[float] = []
+        cpus: list[float] = []
+        reset = _machine.reset_peak_rss()
+        while len(walls) < job["warm_calls"] and (not walls or sum(walls) < job["warm_seconds"]):
+            if kind == "recycled":
+                held.clear()
+                result = None  # a result nobody holds any more, as in a loop over batches
+            result, wall, cpu = _timed(contender, given)
+            walls.append(wall)
+            cpus.append(cpu)
             held.append(result)
-    if walls:
-        peak = _machine.peak_rss_bytes()
-        if _digest(*contender.ids(result)) != digest:
-            raise SystemExit(f"{job['contender']}: a later call gave other ids than the first")
-        _emit("warm", wall_s=walls, cpu_s=cpus, peak_rss=peak if reset else None)
+        if walls:
+            peak = _machine.peak_rss_bytes()
+            if _digest(*contender.ids(result)) != digest:
+                raise SystemExit(f"{job['contender']}: a later call gave other ids than the first")
+            _emit(f"warm_{kind}", wall_s=walls, cpu_s=cpus, peak_rss=peak if reset else None)
+        del held
 
 
 def _load_column(columns: Any, spec: dict[str, Any]) -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 
 import _machine
 from _columns import ROWS, corpus_path, test_data
-from _peers import CONTENDERS, Files, gpt2_files, resolve
+from _peers import CONTENDERS, Files, resolve, tokenizer_files
 from _run import WorkerFailed, hf1_environment, progress, worker
 
 LIMIT = 10.0  # times normal text, per byte
@@ -31,7 +31,7 @@ def main() -> int:
         vocabs = args.vocabs or (data / "vocabs" if (data := test_data()) else None)
         if vocabs is None:
             raise FileNotFoundError("the peers' files: set SAPHIRA_TEST_DATA or give --vocabs")
-        files = gpt2_files(vocabs)
+        files = tokenizer_files("gpt2", vocabs)
         english = args.english or corpus_path("english")
         peers = [name for name in args.contenders.split(",") if name]
         for name in peers:
@@ -127,6 +127,7 @@ def _one(
             {"hard_row": kind, "size": size, "english": str(english)},
             1,
             hf1_python=hf1,
+            warm=("recycled",),
             warm_calls=3,
             warm_seconds=2.0,
             timeout=None if name == "ours" else args.timeout,
@@ -159,10 +160,11 @@ def _per_byte(
     runs: list[dict[str, Any]], name: str, size: int, kind: str, step: str
 ) -> list[float]:
     """Nanoseconds per byte, one per process that got as far as `step`."""
+    key = {"cold": "cold", "warm": "warm_recycled"}[step]
     found = []
     for run in runs:
-        if (run["contender"], run["size"], run["kind"]) == (name, size, kind) and step in run:
-            wall = run[step]["wall_s"]
+        if (run["contender"], run["size"], run["kind"]) == (name, size, kind) and key in run:
+            wall = run[key]["wall_s"]
             seconds = statistics.median(wall) if isinstance(wall, list) else wall
             found.append(seconds * 1e9 / run["loaded"]["bytes"])
     return found
