@@ -13,7 +13,7 @@ import oracles
 import pytest
 import tokenizers
 from oracles import hf_gpt2
-from tokenizer_files import TEXTS, Json, added, parse, same_ids, small_json
+from tokenizer_files import TEXTS, Json, added, parse, same_ids, sequence, small_json, split
 
 from saphira_gpu import Tokenizer, TokenizerFileError, UnsupportedError, loaders
 from saphira_gpu.loaders import _bytelevel, tokenizer_json
@@ -44,19 +44,6 @@ ROBERTA = {
     "trim_offsets": True,
     "add_prefix_space": False,
 }
-
-
-def sequence(*parts: Any) -> Json:
-    return {"type": "Sequence", "pretokenizers": list(parts)}
-
-
-def split(pattern: str, kind: str = "Regex") -> Json:
-    return {
-        "type": "Split",
-        "pattern": {kind: pattern},
-        "behavior": "Isolated",
-        "invert": False,
-    }
 
 
 def template(*parts: str) -> Json:

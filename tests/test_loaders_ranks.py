@@ -10,20 +10,25 @@ from typing import Any
 
 import oracles
 import pytest
+import tiktoken as openai
 from tokenizer_files import (
     TEXTS,
     Json,
     added,
     parse,
     rank_file,
+    same_ids,
+    sequence,
     small_json,
+    split,
     tekken,
     vocab_merges,
 )
 
 from saphira_gpu import Tokenizer, TokenizerFileError, UnsupportedError, loaders
-from saphira_gpu.loaders import Source, tiktoken
-from saphira_gpu.spec import AddedToken
+from saphira_gpu.loaders import Source, _bytelevel, tiktoken
+from saphira_gpu.pretok import schemes
+from saphira_gpu.spec import AddedToken, Bpe, Pretok, Spec
 
 
 def test_rank_file_by_name(tmp_path: Path) -> None:
@@ -170,6 +175,35 @@ def test_rank_file_holes_and_line_ends() -> None:
 def test_malformed_rank_files(change: Any, message: str) -> None:
     with pytest.raises(TokenizerFileError, match=message):
         tiktoken.parse(change(rank_file()), "r50k_base", "r50k_base.tiktoken")
+
+
+def test_a_pattern_means_what_its_engine_makes_of_it() -> None:
+    r"""`\p{N}{1,3}+` is one or more of {1,3} to HF, and possessive to tiktoken."""
+    found = {scheme["name"]: scheme["patterns"] for scheme in schemes.table()["schemes"]}
+    pattern = found["cl100k"]["tiktoken"]
+    assert found["cl100k_hf"]["hf"] == pattern
+    document = small_json()
+    byte_level = document["pre_tokenizer"] | {"use_regex": False}
+    document["pre_tokenizer"] = sequence(split(pattern), byte_level)
+    spec = parse(document)
+    assert spec.pretok == Pretok("cl100k_hf")
+    merges = [[a, b] for a in "0123456789" for b in "0123456789"]
+    vocab = document["model"]["vocab"]
+    for pair in merges:
+        vocab.setdefault("".join(pair), len(vocab))
+    document["model"]["merges"] += merges
+    document["added_tokens"] = []
+    texts = ["1234567", "a1234 12\n", " 12345678901 ", "it'S 1\n2"]
+    same_ids(document, texts)
+    ranks = {_bytelevel.to_bytes(token): number for token, number in vocab.items()}
+    theirs = openai.Encoding("t", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+    tokens = tuple(ranks)
+    rank_spec = Spec((), Pretok("cl100k"), Bpe(tokens, None, whole_piece_first=True))
+    ours = Tokenizer.from_spec(rank_spec)
+    for text in texts:
+        assert ours.encode(text).tolist() == theirs.encode_ordinary(text)
+    both = [Tokenizer.from_spec(parse(document)).encode(texts[0]).tolist(), ours.encode(texts[0])]
+    assert both[0] != list(both[1])
 
 
 # ---- tekken.json ----

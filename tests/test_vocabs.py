@@ -32,8 +32,8 @@ def text_of(tokens: list[bytes]) -> bytes:
     return "".join(line + "\n" for line in lines).encode()
 
 
-def test_gpt2_is_embedded() -> None:
-    assert "r50k_base.bin" in [path.name for path in EMBEDDED]
+def test_what_is_embedded() -> None:
+    assert [path.stem for path in EMBEDDED] == sorted(PUBLISHED)
     assert (VOCABS / "LICENSE-VOCABS").is_file()
 
 
@@ -46,15 +46,19 @@ def test_embedded_is_the_published_file(path: Path) -> None:
     assert _compact.rank_file(tokens) == text_of(tokens)
 
 
-def test_size_and_time() -> None:
-    data = (VOCABS / "r50k_base.bin").read_bytes()
-    assert len(data) < 170_000
+@pytest.mark.parametrize(
+    ("name", "size", "seconds"), [("r50k_base", 170_000, 0.1), ("o200k_base", 750_000, 0.4)]
+)
+def test_size_and_time(name: str, size: int, seconds: float) -> None:
+    """The bounds are wide: on an idle core it takes 0.015 and 0.06 seconds."""
+    data = (VOCABS / f"{name}.bin").read_bytes()
+    assert len(data) < size
     times = []
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         _compact.decode(data)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.25  # 0.02 s on an idle core
+        times.append(time.process_time() - start)
+    assert min(times) < seconds
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

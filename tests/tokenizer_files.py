@@ -36,6 +36,19 @@ def parse(document: Json) -> saphira_gpu.spec.Spec:
     return tokenizer_json.parse(json.dumps(document).encode(), "t.json")
 
 
+def sequence(*parts: Any) -> Json:
+    return {"type": "Sequence", "pretokenizers": list(parts)}
+
+
+def split(pattern: str, kind: str = "Regex") -> Json:
+    return {
+        "type": "Split",
+        "pattern": {kind: pattern},
+        "behavior": "Isolated",
+        "invert": False,
+    }
+
+
 def same_ids(document: Json, texts: list[str]) -> None:
     """Our ids are the reference's, in both of its modes."""
     reference = tokenizers.Tokenizer.from_str(json.dumps(document))
