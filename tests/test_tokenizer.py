@@ -493,6 +493,24 @@ def test_stages_equal_the_reference(text: str | bytes) -> None:
         assert len(mine.classes) == len(mine.chars)
 
 
+@pytest.mark.parametrize("name", ["qwen3", "clip", "falcon", "deepseek_v3", "starcoder"])
+def test_stages_of_published_tokenizers(test_data: Path, name: str) -> None:
+    """Through normalizers, and splits of several steps."""
+    ours = Tokenizer.load(test_data / "vocabs" / name / "tokenizer.json")
+    parts = [*oracles.RULES, "e\u0301", "Hello", " a", "12", "<|endoftext|>", ">>TITLE<<"]
+    for text in oracles.random_texts(f"stages {name}", parts, oracles.FUZZ_SIZE // 3, 20):
+        shown = ours.stages(text, special="parse")
+        assert list(shown.ids) == ours.encode(text, special="parse").tolist()
+        expected = reference.stages(ours.spec, text, "parse")
+        for segment, want in zip(shown.segments, expected, strict=True):
+            assert (segment.start, segment.end, segment.added) == (want.start, want.end, want.added)
+            assert segment.normalized == want.normalized
+            for field in ("pieces", "symbols", "tokens", "ids"):
+                assert list(getattr(segment, field)) == list(getattr(want, field)), field
+        spans = [piece.byte_span for piece in ours.pre_tokenize(text)]
+        assert all(0 <= start <= end <= len(text.encode()) for start, end in spans)
+
+
 def test_stages_print(tok: Tokenizer) -> None:
     text = str(tok.stages("don't<|endoftext|> 12", special="parse"))
     for part in (
