@@ -82,10 +82,10 @@ class Tokenizer:
         revision: str | None = None,
         cache_bytes: int | None = None,
     ) -> Tokenizer:
-        """A tokenizer from an embedded name, a path (tokenizer.json, *.tiktoken or a folder) or a
-        Hub id.
+        """A tokenizer from an embedded name, a path (tokenizer.json, tekken.json, *.tiktoken,
+        tiktoken.model, vocab.json beside merges.txt, or a folder) or a Hub id.
 
-        scheme: the split scheme of a rank file whose name doesn't say it ("gpt2").
+        scheme: the split scheme of a rank file whose name doesn't say it ("gpt2", "llama3", …).
         revision: of the Hub repository. cache_bytes: bound of each thread's pretoken cache; 0:
         none.
 
@@ -431,12 +431,11 @@ def _loaded(source: str, stamp: object) -> Tokenizer:
 
 
 def _stamp(source: str | os.PathLike[str]) -> object:
-    """Changes when a file changes."""
+    """Changes when a file, or one in a folder, changes."""
     path = Path(source)
-    if path.is_dir():
-        path = path / "tokenizer.json"
     try:
-        stat = path.stat()
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        stats = [(str(file.resolve()), file.stat()) for file in files]
     except OSError:
         return None
-    return str(path.resolve()), stat.st_mtime_ns, stat.st_size
+    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
