@@ -108,14 +108,16 @@ def _special(doc: Document, settings: dict[str, Any], n: int) -> tuple[AddedToke
             doc.bad("special_tokens", f"is missing from a file of version {version}")
         names = {name: i for i, name in enumerate(_NAMES.split())}
     else:
+        taken: set[int] = set()
         for i, entry in enumerate(doc.typed(listed, list, "special_tokens")):
             key = f"special_tokens[{i}]"
             entry = doc.typed(entry, dict, key)
             name = doc.member(entry, "token_str", str, key)
             rank = doc.member(entry, "rank", int, key)
-            if name in names or rank in names.values() or not 0 <= rank < n or not _is_text(name):
+            if name in names or rank in taken or not 0 <= rank < n or not _is_text(name):
                 doc.bad(key, f"is {shown(entry)}, not a name and a rank below {n} of its own")
             names[name] = rank
+            taken.add(rank)
     if len(names) > n:
         doc.bad("config.default_num_special_tokens", f"is {n}, and there are {len(names)}")
     for rank in range(len(names), n):
