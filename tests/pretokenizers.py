@@ -173,8 +173,14 @@ def expected(config: Config, texts: Sequence[str]) -> list[list[Piece]]:
 
 def arrow_spans(column: Any) -> list[list[tuple[int, int]] | None]:
     """Rows of a column of lists of spans."""
-    rows = column.to_pylist()
-    return [row and [(span["start"], span["end"]) for span in row] for row in rows]
+    rows: list[list[tuple[int, int]] | None] = []
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        spans = list(zip(*(field.to_pylist() for field in chunk.values.flatten()), strict=True))
+        ends = chunk.offsets.to_pylist()
+        valid = chunk.is_valid().to_pylist()
+        places = zip(ends[:-1], ends[1:], valid, strict=True)
+        rows += [spans[start:end] if there else None for start, end, there in places]
+    return rows
 
 
 def compare(config: Config, texts: Sequence[str], *, pieces: bool = True) -> None:
