@@ -91,7 +91,7 @@ class PreTokenizer:
         if self._utf8_only:
             _refuse_invalid(Batch.from_texts([raw]), int)
         made, pieces = self._texts.pieces(raw)
-        place = _chars_before(raw) if offsets == "char" else None
+        place = _chars_before(raw) if offsets == "char" and not raw.isascii() else None
         found = []
         for start, end, first, last in pieces:
             span = (first, last) if place is None else (int(place[first]), int(place[last]))

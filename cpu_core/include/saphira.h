@@ -142,8 +142,8 @@ int64_t sa_program_bound(const sa_program *program, int64_t n);
 typedef struct sa_marks sa_marks;
 
 /* First pass: counts[i] = pieces of row i; a null row has none. counts and *marks go to sa_pretokenize with
- * the same rows, *marks then to sa_marks_free. SA_ERR_ARGUMENT: offsets descend, or a row of 1 GiB or more meets
- * a stage that makes new text. The status of `match` where it is not 0. */
+ * the same rows, *marks then to sa_marks_free. SA_ERR_ARGUMENT: offsets descend, or a row could grow past
+ * 4 GiB in a stage that makes new text. The status of `match` where it is not 0. */
 int32_t sa_pretokenize_count(const sa_program *program, const sa_rows *rows, int64_t *counts, sa_marks **marks);
 void sa_marks_free(sa_marks *marks);
 

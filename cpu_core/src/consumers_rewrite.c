@@ -167,7 +167,7 @@ int32_t sa_step_rewrite(sa_draft *w, const sa_step *step) {
   int64_t bound, row = 0, at = 0, end, pieces = 0;
   const int which = w->which;
   made m = {.n = 0};
-  if (w->n > UINT32_MAX / 2 / grows) return SA_ERR_ARGUMENT;
+  if (w->n > (UINT32_MAX - 2) / grows) return SA_ERR_ARGUMENT;
   bound = w->n * grows + 2;
   m.text = sa_draft_room(w, SA_ROOM_TEXT + which, bound);
   m.from = sa_draft_room(w, SA_ROOM_FROM + which, 4 * bound);

@@ -183,7 +183,7 @@ class Program:
         if status == lib.SA_ERR_NOMEM:
             raise MemoryError("the core ran out of memory")
         if status != lib.SA_OK:
-            raise InputError("a row is too long for a pretokenizer that changes the text (1 GiB)")
+            raise InputError("a row could grow past 4 GiB in a pretokenizer that changes the text")
 
 
 def _run(function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> list[Any]:
