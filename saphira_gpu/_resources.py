@@ -1,4 +1,4 @@
-"""Where `kernels/` and `tables/` are: inside an installed package, or beside it in a source tree."""
+"""Where `kernels/` and `tables/` are: inside an installed package, or beside it in a tree."""
 
 from pathlib import Path
 
