@@ -50,8 +50,19 @@ TokenizerOption = Annotated[
         "--tokenizer",
         "-t",
         metavar="NAME",
-        help="Embedded name, or a tokenizer.json, *.tiktoken file or folder.",
+        help="Embedded name, path (tokenizer.json, tekken.json, *.tiktoken, vocab.json beside "
+        "merges.txt, or a folder), or Hub id.",
     ),
+]
+SchemeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scheme", metavar="NAME", help="Split scheme of a rank file whose name does not say it."
+    ),
+]
+RevisionOption = Annotated[
+    str | None,
+    typer.Option("--revision", metavar="REV", help="Revision of a Hub repository."),
 ]
 SpecialOption = Annotated[
     Special,
@@ -70,7 +81,7 @@ InvalidOption = Annotated[
 TextArgument = Annotated[str, typer.Argument(metavar="TEXT|-", help="The text, or - for stdin.")]
 
 
-def load(name: str) -> "Tokenizer":
+def load(name: str, scheme: str | None, revision: str | None) -> "Tokenizer":
     """The tokenizer of that name or path.
 
     Raises SaphiraError where it can't be loaded, and InputError where SAPHIRA_THREADS is no number.
@@ -83,7 +94,7 @@ def load(name: str) -> "Tokenizer":
         thread_count(None)
     except ValueError as error:
         raise InputError(str(error)) from None
-    return Tokenizer.load(name)
+    return Tokenizer.load(name, scheme=scheme, revision=revision)
 
 
 def text_bytes(text: str) -> bytes:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from saphira_gpu.cli._options import TokenizerOption, load
+from saphira_gpu.cli._options import RevisionOption, SchemeOption, TokenizerOption, load
 
 
 def decode(
@@ -15,6 +15,8 @@ def decode(
         typer.Argument(metavar="IDS...|-", help="Ids, also as a JSON array, or - for stdin."),
     ],
     tokenizer: TokenizerOption = "gpt2",
+    scheme: SchemeOption = None,
+    revision: RevisionOption = None,
     skip_special: Annotated[
         bool, typer.Option("--skip-special", help="Leave out special tokens.")
     ] = False,
@@ -24,7 +26,7 @@ def decode(
 
     written = sys.stdin.read() if ids == ["-"] else " ".join(ids)
     numbers = parse_ids(written)
-    model = load(tokenizer)
+    model = load(tokenizer, scheme, revision)
     array = np.array(numbers, np.uint32)
     data = model.decode_bytes(array, skip_special=skip_special)
     sys.stdout.flush()

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from saphira_gpu.cli._options import RevisionOption, SchemeOption
+
 if TYPE_CHECKING:
     from saphira_gpu import Tokenizer
 
@@ -23,6 +25,8 @@ def inspect(
             "--tokenizer", "-t", metavar="NAME", help="By default the one the file names."
         ),
     ] = None,
+    scheme: SchemeOption = None,
+    revision: RevisionOption = None,
 ) -> None:
     """Show what an output file holds: its origin, and its first documents decoded."""
     import pyarrow as pa
@@ -47,22 +51,30 @@ def inspect(
         ):
             raise InputError(f"{file}: column {INPUT_IDS!r} is {kind}, not a list of integers")
         about = read_about(schema)
-        model = _load(file, tokenizer, about)
+        model = _load(file, tokenizer, scheme, revision, about)
         typer.echo(_header(parquet, about, tokenizer))
         for number, row in enumerate(islice(_rows(parquet, start), rows), start):
             typer.echo(_document(model, number, row, chars))
 
 
-def _load(file: Path, given: str | None, about: dict[str, Any]) -> "Tokenizer":
+def _load(
+    file: Path,
+    given: str | None,
+    scheme: str | None,
+    revision: str | None,
+    about: dict[str, Any],
+) -> "Tokenizer":
     """The tokenizer given, else the one that the file names; its fingerprint must be the file's."""
     from saphira_gpu import Tokenizer
     from saphira_gpu.errors import InputError, SaphiraError
 
     name = given or about.get("tokenizer")
+    scheme = scheme or (None if given else about.get("scheme"))
+    revision = revision or (None if given else about.get("revision"))
     if name is None:
         raise InputError(f"{file} does not say which tokenizer made it; give --tokenizer")
     try:
-        model = Tokenizer.load(name)
+        model = Tokenizer.load(name, scheme=scheme, revision=revision)
     except (SaphiraError, OSError) as error:
         if given is not None:
             raise
@@ -87,7 +99,7 @@ def _header(parquet: Any, about: dict[str, Any], given: str | None) -> str:
         counts = (batch.column(0) for batch in parquet.iter_batches(columns=[NUM_TOKENS]))
         lines.append(("tokens", f"{sum(pc.sum(count).as_py() or 0 for count in counts):,}"))
     lines.append(("tokenizer", str(about.get("tokenizer", given))))
-    keys = ("fingerprint", "special", "invalid", "eos_id", "version")
+    keys = ("scheme", "revision", "fingerprint", "special", "invalid", "eos_id", "version")
     lines += [(key, str(about[key])) for key in keys if about.get(key) is not None]
     lines.append(("columns", ", ".join(f"{f.name}: {f.type}" for f in schema)))
     width = max(len(label) for label, _ in lines)

@@ -9,6 +9,8 @@ import typer
 from saphira_gpu.cli import _pretokenizer
 from saphira_gpu.cli._options import (
     Engine,
+    RevisionOption,
+    SchemeOption,
     Special,
     SpecialOption,
     TextArgument,
@@ -28,6 +30,8 @@ Row = tuple[str, Sequence[str]]
 def stages(
     text: TextArgument,
     tokenizer: TokenizerOption = "gpt2",
+    scheme: SchemeOption = None,
+    revision: RevisionOption = None,
     special: SpecialOption = Special.PLAIN,
     reference: Annotated[
         bool,
@@ -52,7 +56,7 @@ def stages(
     if pretokenizer is not None:
         _pretokenizer.show(data, pretokenizer, engine.value, reference, width)
         return
-    model = load(tokenizer)
+    model = load(tokenizer, scheme, revision)
     made = model.stages(data, special=special.value)
     typer.echo("\n".join(_shown(data, made.segments, width)))
     if not reference:

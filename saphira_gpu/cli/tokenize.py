@@ -17,6 +17,8 @@ from saphira_gpu.cli._options import (
     Dtype,
     Invalid,
     InvalidOption,
+    RevisionOption,
+    SchemeOption,
     Special,
     SpecialOption,
     TokenizerOption,
@@ -48,6 +50,8 @@ def tokenize(
         ),
     ],
     tokenizer: TokenizerOption = "gpt2",
+    scheme: SchemeOption = None,
+    revision: RevisionOption = None,
     column: Annotated[str, typer.Option("--column", "-c", help="The text column.")] = "text",
     device: Annotated[str, typer.Option(help="Where to encode: auto, cpu or cuda.")] = "auto",
     threads: Annotated[
@@ -100,10 +104,12 @@ def tokenize(
     if re.match(r"[a-z][a-z0-9+.-]+:/", str(out)):
         raise typer.BadParameter(f"{out} is not a local folder", param_hint="--out")
 
-    model = load(tokenizer)
+    model = load(tokenizer, scheme, revision)
     job = Job(
         model=model,
         name=tokenizer,
+        scheme=scheme,
+        revision=revision,
         column=column,
         kept=kept,
         eos=eos_id(model, eos_token) if append_eos else None,
@@ -159,6 +165,8 @@ class Job:
 
     model: "Tokenizer"
     name: str
+    scheme: str | None
+    revision: str | None
     column: str
     kept: list[str]
     eos: int | None
@@ -231,8 +239,10 @@ class Job:
         """What `inspect` needs to know of the output; nothing that differs from run to run."""
         import saphira_gpu
 
+        given = {"scheme": self.scheme, "revision": self.revision}
         return {
             "tokenizer": self.name,
+            **{key: value for key, value in given.items() if value is not None},
             "fingerprint": self.model.fingerprint,
             "version": saphira_gpu.__version__,
             "column": self.column,
