@@ -110,7 +110,9 @@ def _cut(text: bytes, needles: Mapping[bytes, AddedToken], mode: str) -> list[Se
                 end = char.end
         if done < start:
             segments.append(Segment(done, start, None))
-        done = max(start, end)  # below the last `done` if rstrip took the start of this match too
+        if start >= end:  # the last token's rstrip took all of this match
+            continue
+        done = end  # below the last `done` if rstrip took the start of this match too
         segments.append(Segment(start, done, token))
     return [*segments, Segment(done, len(text), None)] if done < len(text) else segments
 

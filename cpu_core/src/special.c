@@ -280,7 +280,11 @@ static int32_t find(const search *s, const sa_needles *needles, const sa_needles
       if (start < from) start = from;
     }
     if (flags & SA_ADDED_RSTRIP) end = run_end(s->text, end, hi, WHITE, INT64_MAX);
-    if (end < start) end = start; /* lstrip within what the last token's rstrip took */
+    if (end <= start) { /* lstrip within what the last token's rstrip took: nothing is left of the match */
+      if (s->hits) s->hits[added]++;
+      if (s->special != SA_SPECIAL_ERROR || a->blank[added]) continue;
+      end = start;
+    }
     if (from < start && inner) status = find(s, inner, NULL, from, start);
     if (status == SA_OK) status = push(s->spans, (sa_span){start, end, added});
     if (status == SA_OK && s->special == SA_SPECIAL_ERROR && !a->blank[added]) status = SA_ERR_SPECIAL;
