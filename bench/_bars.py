@@ -13,7 +13,7 @@ import _machine
 from _rounds import Cell
 from _summary import KINDS, ratio_text
 
-# tokenizers without a bar of their own are measured and shown, without a verdict
+# Peers that the same table is measured against, without a bar.
 OTHERS = ("tokenizers", "tokenizers1", "tiktoken")
 
 
@@ -61,13 +61,14 @@ def cells(pairs: int, threads: list[int], limit_mb: float | None) -> list[Cell]:
 def other_cells(
     peers: list[str], pairs: int, threads: list[int], limit_mb: float | None
 ) -> list[Cell]:
-    """The same table against peers that are too slow for whole corpora many times over."""
+    """The same table against peers that are too slow for whole corpora many times over; the
+    slowest, tokenizers 0.x, with the fewest threads only."""
     return [
-        Cell(tokenizer, corpus, count, peer, pairs=pairs, limit_mb=limit_mb)
+        Cell(tokenizer, corpus, count, peer, pairs=pairs, limit_mb=limit_mb, warm_calls=2)
         for peer in peers
         for tokenizer in ("gpt2", "cl100k_base", "o200k_base")
         for corpus in ("english", "code", "multiscript")
-        for count in threads
+        for count in (threads[:1] if peer == "tokenizers" else threads)
     ]
 
 
@@ -145,3 +146,21 @@ def count(verdicts: list[dict[str, Any]]) -> dict[str, int]:
             if cell["least"] is not None:
                 counts[cell["verdict"]] += 1
     return counts
+
+
+def others(results: list[dict[str, Any]]) -> str:
+    """The other peers' table: speeds and ratios of every comparison that isn't with gigatoken."""
+    rows = []
+    for entry in results:
+        if entry["peer"].partition(":")[0] == "gigatoken":
+            continue
+        row = [entry["peer"], entry["tokenizer"], entry["corpus"], f"{entry['bytes'] / 1e6:.1f}"]
+        row += [str(entry["threads"]), str(entry["pairs"])]
+        for kind in (kind for kind in KINDS if kind in entry["ratio"]):
+            speeds = [f"{entry[s]['mb_s'][kind]['median']:.1f}" for s in ("ours", "theirs")]
+            row += [" / ".join(speeds), f"{entry['ratio'][kind]['median']:.1f}×"]
+        rows.append(row)
+    header = ["peer", "tokenizer", "corpus", "MB", "threads", "pairs"]
+    for label in KINDS.values():
+        header += [f"{label}, MB/s: ours / theirs", "ratio"]
+    return _machine.table(header, [row for row in rows if len(row) == len(header)])

@@ -24,7 +24,7 @@ Run = dict[str, Any]
 @dataclass(frozen=True)
 class Cell:
     """One comparison. isa: that forced on ours, None = its choice. pairs: rounds it takes part in.
-    limit_mb: only the first rows, up to this much text (10^6 bytes)."""
+    limit_mb: only the first rows, up to this much text (10^6 bytes). warm_calls: None = Setup's."""
 
     tokenizer: str
     corpus: str
@@ -34,10 +34,11 @@ class Cell:
     isa: str | None = None
     pairs: int = 7
     limit_mb: float | None = None
+    warm_calls: int | None = None
 
     def key(self) -> dict[str, Any]:
         """What tells a cell's runs from others'."""
-        return {name: value for name, value in asdict(self).items() if name != "pairs"}
+        return {name: v for name, v in asdict(self).items() if name not in ("pairs", "warm_calls")}
 
     def input(self) -> tuple[Any, ...]:
         """Cells with the same input must give the same ids."""
@@ -75,7 +76,7 @@ class Setup:
         options: dict[str, Any] = {
             "hf1_python": self.hf1,
             "warm": self.warm,
-            "warm_calls": self.warm_calls,
+            "warm_calls": cell.warm_calls or self.warm_calls,
             "warm_seconds": self.warm_seconds,
             "isa": cell.isa if name.partition(":")[0] == "ours" else None,
             "pin": self.pin,

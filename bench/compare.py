@@ -72,7 +72,7 @@ def main() -> int:
     if args.bars:
         print("\n" + _bars.render(record["bars"]))
     if not args.no_record:
-        kind = "bars" if args.bars else "compare"
+        kind = args.record_as or ("bars" if args.bars else "compare")
         print(f"record: {_machine.write_record(kind, record, args.records)}")
     return 1 if outcome.failed else 0
 
@@ -88,7 +88,7 @@ def _arguments() -> argparse.Namespace:
     add("--base", default="ours", help="the contender the others are paired with")
     add("--isa", help="instruction set forced on ours (default: the best there is)")
     add("--pairs", type=int, default=7)
-    add("--other-pairs", type=int, default=3, help="--bars: pairs against peers but gigatoken")
+    add("--other-pairs", type=int, default=2, help="--bars: pairs against peers but gigatoken")
     add("--other-mb", type=float, default=4.0, help="--bars: text for these, in MB")
     add("--budget-seconds", type=float, help="no further round once this much time would be over")
     add("--threads", default="1,all", help="comma-separated counts; all = usable cores")
@@ -107,6 +107,7 @@ def _arguments() -> argparse.Namespace:
     add("--vocabs", type=Path, help="folder with r50k_base/, gpt2/tokenizer.json and the like")
     add("--hf1-python", type=Path, help="interpreter that has tokenizers 1.0.0rc3")
     add("--records", type=Path, default=_machine.RECORDS)
+    add("--record-as", metavar="KIND", help="name of the record (default: bars or compare)")
     add("--no-record", action="store_true")
     return parser.parse_args()
 
@@ -183,7 +184,8 @@ def _estimate(cells: list[Cell], setup: Setup, budget: float | None) -> None:
         size = min(size, cell.limit_mb or size)
         for name in (cell.base, cell.peer):
             call = size / PACE[name.partition(":")[0]] / cell.threads
-            warm = min(setup.warm_calls * call, setup.warm_seconds + call)
+            calls = cell.warm_calls or setup.warm_calls
+            warm = min(calls * call, setup.warm_seconds + call)
             total += cell.pairs * (START + call + len(setup.warm) * warm)
     limit = f"; cut after whole rounds at {budget:.0f} s" if budget is not None else ""
     print(
