@@ -141,6 +141,17 @@ def test_added_tokens_with_every_flag() -> None:
     assert compared > 1000
 
 
+def test_a_match_that_was_taken_whole_is_none() -> None:
+    """rstrip took the white space that is the next match, and lstrip can't go back."""
+    spec = small_spec(MERGES, [("<a>", "slr"), ("  ", "lr")])
+    text = "x<a>  \u00a0a  \t<a>"
+    tok, hf = Tokenizer.from_spec(spec), oracles.hf_of(spec)
+    assert check(tok, hf, [text, "<a>  ", "  <a>  <a>"]) > 0
+    number = tok.token_id("<a>")
+    assert tok.encode("<a>  ", special="parse").tolist() == [number]
+    assert reference.encode(spec, "<a>  ", "parse") == [number]
+
+
 @pytest.mark.parametrize("knows_prefix", [False, True])
 def test_trimmed(knows_prefix: bool) -> None:
     for number in range(20):
