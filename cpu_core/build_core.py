@@ -1,7 +1,7 @@
 """Write the C source of the cffi module from `include/saphira.h`, the only declarations.
 
 Usage: build_core.py OUT.c
-cffi's parser knows no preprocessor: of lines that start with `#`, integer `#define`s alone are kept.
+cffi's parser knows no preprocessor: of lines that start with `#`, integer `#define`s are kept.
 """
 
 import re
