@@ -149,7 +149,7 @@ static int resolve(sa_context *c, const uint8_t *text, uint32_t i, const sa_key 
   const uint64_t value = find_value(c, key, piece, n);
   if (value) {
     c->values[i] = warm(c, key, n, value);
-  } else if (n <= SA_SHORT_SYMBOLS) {
+  } else if (n <= SA_SHORT_SYMBOLS && !sa_any_left_out(&c->model->bpe, piece, n)) {
     c->pending[c->n_pending++] = (sa_pending){i, *key};
   } else {
     const int64_t count = sa_bpe_encode(&c->model->bpe, &c->merge, piece, n);
