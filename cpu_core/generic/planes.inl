@@ -126,8 +126,9 @@ static int64_t sa_pieces_cl100k(sa_pretok_cursor *c, uint64_t *starts, int64_t c
 
 /* ---- the o200k family ---- */
 
-static inline sa_o200k_planes sa_o200k_block(const sa_alphabet *a, const sa_scheme *scheme, sa_stream *s,
-                                             const sa_o200k_planes *before) {
+/* han: as in the scheme's options; a constant where speed matters. */
+static inline __attribute__((always_inline)) sa_o200k_planes sa_o200k_block_of(
+    const sa_alphabet *a, const sa_scheme *scheme, sa_stream *s, const sa_o200k_planes *before, int han) {
   const u8 *p = sa_stream_block(s, s->at);
   lanes v = sa_load(p);
   sa_o200k_planes b;
@@ -143,7 +144,7 @@ static inline sa_o200k_planes sa_o200k_block(const sa_alphabet *a, const sa_sche
   b.newline = sa_eq(v, 0x0A) | sa_eq(v, 0x0D);
   b.space = sa_eq(v, 0x20);
   b.apostrophe = sa_eq(v, 0x27);
-  b.slash = scheme->options.o200k.han ? 0 : sa_eq(v, 0x2F);
+  b.slash = han ? 0 : sa_eq(v, 0x2F);
   b.han = b.han_other = 0;
   b.starts = ~owned;
   if (sa_high(v)) {  /* no ASCII character is caseless or a mark */
@@ -153,7 +154,7 @@ static inline sa_o200k_planes sa_o200k_block(const sa_alphabet *a, const sa_sche
     b.lower = sa_spread(b.lower, owned, before->lower);
     b.number = sa_spread(b.number, owned, before->number);
     b.white = sa_spread(b.white, owned, before->white);
-    if (scheme->options.o200k.han) {
+    if (han) {
       b.han = sa_spread(sa_test(bits, SA_BIT_APART), owned, before->han);
       b.caseless = sa_spread(sa_test(bits, SA_BIT_CASELESS) & ~b.han, owned, before->caseless);
       b.mark &= ~b.han;
@@ -165,18 +166,26 @@ static inline sa_o200k_planes sa_o200k_block(const sa_alphabet *a, const sa_sche
   return b;
 }
 
+static inline sa_o200k_planes sa_o200k_block(const sa_alphabet *a, const sa_scheme *scheme, sa_stream *s,
+                                             const sa_o200k_planes *before) {
+  return sa_o200k_block_of(a, scheme, s, before, scheme->options.o200k.han);
+}
+
 SA_BEYOND(sa_o200k_white_beyond, o200k, 0, sa_o200k_white_stops(&b, &stop, &good))
 SA_BEYOND(sa_o200k_upper_beyond, o200k, 1, sa_o200k_upper_stops(&b, &stop, &good))
 
-static int64_t sa_pieces_o200k(sa_pretok_cursor *c, uint64_t *starts, int64_t count) {
+/* Compiled for each value of han: what only Kimi needs costs the others nothing. */
+static inline __attribute__((always_inline)) int64_t sa_pieces_o200k(sa_pretok_cursor *c, uint64_t *starts,
+                                                                     int64_t count, int han) {
   sa_o200k_planes b = c->rules.o200k.planes;
   sa_o200k_carry carry = c->rules.o200k.carry;
   sa_o200k_options options = c->scheme->options.o200k;
   sa_stream *s = &c->stream;
-  if (s->at == 0) b = sa_o200k_block(c->alphabet, c->scheme, s, &b);
+  options.han = han;
+  if (s->at == 0) b = sa_o200k_block_of(c->alphabet, c->scheme, s, &b, han);
   for (int64_t k = 0; k < count; k++) {
     const u8 *p = sa_stream_block(s, s->at - 64);
-    sa_o200k_planes next = sa_o200k_block(c->alphabet, c->scheme, s, &b);
+    sa_o200k_planes next = sa_o200k_block_of(c->alphabet, c->scheme, s, &b, han);
     u64 white, upper, word = sa_o200k_starts(&b, &next, &options, p, &carry, &white, &upper);
     if (white && sa_o200k_white_beyond(c, &next)) word |= white;
     if (upper && sa_o200k_upper_beyond(c, &next)) word |= upper;
@@ -248,7 +257,10 @@ static int64_t sa_pieces(sa_pretok_cursor *c, uint64_t *starts, int64_t max_bloc
   switch (c->scheme->rules) {
     case SA_RULES_GPT2: sa_pieces_gpt2(c, starts, count); break;
     case SA_RULES_CL100K: sa_pieces_cl100k(c, starts, count); break;
-    case SA_RULES_O200K: sa_pieces_o200k(c, starts, count); break;
+    case SA_RULES_O200K:
+      if (c->scheme->options.o200k.han) sa_pieces_o200k(c, starts, count, 1);
+      else sa_pieces_o200k(c, starts, count, 0);
+      break;
     default: sa_pieces_deepseek(c, starts, count); break;
   }
   c->given += count;

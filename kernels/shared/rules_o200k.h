@@ -85,8 +85,9 @@ SA_HD u64 sa_o200k_numbers(const sa_o200k_planes *b, u64 before, u64 *count, u64
 SA_HD u64 sa_o200k_starts(const sa_o200k_planes *b, const sa_o200k_planes *next, const sa_o200k_options *o,
                           const u8 *text, sa_o200k_carry *carry, u64 *open_white, u64 *open_upper) {
   u64 inside = ~b->segments, owned = ~b->starts;
-  u64 other = ~(b->upper | b->lower | b->caseless | b->mark | b->number | b->white | b->han);
-  u64 loose = b->mark | b->han_other;  /* punctuation where it lies in a run of that */
+  u64 all_han = o->han ? b->han : 0, han_other = o->han ? b->han_other : 0;
+  u64 other = ~(b->upper | b->lower | b->caseless | b->mark | b->number | b->white | all_han);
+  u64 loose = b->mark | han_other;  /* punctuation where it lies in a run of that */
   u64 line = b->newline & inside, takable = (b->newline | b->slash) & inside;
   u64 space_before = sa_prev(b->space, carry->space) & inside;
   u64 taken = sa_flood((line & sa_prev(other, carry->punct)) | (takable & carry->taken), takable);
@@ -96,7 +97,7 @@ SA_HD u64 sa_o200k_starts(const sa_o200k_planes *b, const sa_o200k_planes *next,
   for (;;) {
     /* inner: O and marks in a run from the first O that doesn't start its piece. */
     u64 run = (punct | loose) & inside, more;
-    u64 seeds = b->starts & (punct | b->han_other) & inside & (sa_prev(punct, carry->punct) | space_before);
+    u64 seeds = b->starts & (punct | han_other) & inside & (sa_prev(punct, carry->punct) | space_before);
     inner = sa_flood(seeds | (run & carry->inner), run);
     more = line & sa_prev(loose & inner, 0) & ~taken;
     if (!more) break;
@@ -154,16 +155,19 @@ SA_HD u64 sa_o200k_starts(const sa_o200k_planes *b, const sa_o200k_planes *next,
       sa_o200k_white_stops(next, &stop_next, &good_next);
       behind = sa_runs_good(behind, stop, good, stop_next, good_next, open_white);
     }
-    if (b->han) {
+    if (all_han) {
       number_start = sa_o200k_numbers(b, number_before, &carry->count, &han);
-      han |= b->starts & b->han & ~b->number & ~(b->han_other & inner);
+      han |= b->starts & all_han & ~b->number & ~(han_other & inner);
     } else {
       number_start = sa_number_starts(b->number, number_before, b->starts, o->numbers, &carry->count);
     }
-    han = sa_spread(han, owned, carry->han << 63);
     result = b->segments | punct_start | word_start | cut | tail | last | behind | (b->starts & white & ~white_before) |
-             number_start | (b->starts & han & ~(sa_prev(han, carry->han) & inside));
-    carry->han = han >> 63;
+             number_start;
+    if (o->han) {
+      han = sa_spread(han, owned, carry->han << 63);
+      result |= b->starts & han & ~(sa_prev(han, carry->han) & inside);
+      carry->han = han >> 63;
+    }
     carry->number = b->number >> 63;
     carry->space = b->space >> 63;
     carry->blank = blank >> 63;
