@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from saphira_gpu.devices import LaunchError, _build, compile_gate, detect, source
+from saphira_gpu.devices import _host_abi as abi
 from saphira_gpu.devices._rewrite import rewrite
 from saphira_gpu.devices.cupy import CupyDevice
 from saphira_gpu.devices.host import HostDevice, KernelFault, Schedule
@@ -273,6 +275,14 @@ def test_refused_launches(change: dict[Any, Any], words: str) -> None:
 
 
 @needs_compiler
+def test_structs_are_those_of_the_header() -> None:
+    library = ctypes.CDLL(str(_build.runtime()))
+    structs = (abi.Param, abi.Kernel, abi.Region, abi.Options, abi.Counters, abi.Fault)
+    sizes = (ctypes.c_int * len(structs)).in_dll(library, "hx_struct_sizes")
+    assert list(sizes) == [ctypes.sizeof(struct) for struct in structs]
+
+
+@needs_compiler
 def test_launch_bounds(tmp_path: Path) -> None:
     file = tmp_path / "bound.cu"
     file.write_text('extern "C" __global__ void __launch_bounds__(8 * 8) k() {}\n')
@@ -284,7 +294,7 @@ def test_launch_bounds(tmp_path: Path) -> None:
 
 @needs_compiler
 def test_no_such_kernel() -> None:
-    with pytest.raises(DeviceError, match=r"no kernel 'sum' in .*there are exclusive_sums, grid_s"):
+    with pytest.raises(DeviceError, match=r"no kernel 'sum' in .*there are exclusive_sums, notes_"):
         HostDevice().kernel(KERNELS / "scan.cu", "sum")
 
 

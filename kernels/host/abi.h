@@ -99,6 +99,9 @@ void hx_trap(const char *what, const char *file, int line) __attribute__((noretu
 void *hx_shared(int id, hx_u64 size, int align, int granule, const char *name, int line);
 void *hx_shared_dynamic(int align, int granule);
 
+/* Of hx_param, hx_kernel, hx_region, hx_options, hx_counters, hx_fault: Python compares them with its own. */
+extern const int hx_struct_sizes[6];
+
 int hx_launch(const hx_kernel *kernel, const hx_options *options, void *const *args, const hx_region *regions,
               int n_regions, hx_counters *counters, hx_fault *fault);
 }

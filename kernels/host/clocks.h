@@ -2,7 +2,8 @@
  *
  * Every thread has a clock that only grows. A block's `base` is the clock value before which all of its
  * threads' accesses are ordered by a barrier; a warp's `base` is the same for __syncwarp. What a thread knows
- * of other blocks came to it by release and acquire, and is one immutable, shared Known.
+ * of other blocks came to it by release and acquire, and is one immutable, shared Known. In a chain of releases
+ * (look-back) each knows nearly what the one before knew: so a Known is made of chunks of blocks, shared too.
  */
 #ifndef SAPHIRA_HOST_CLOCKS_H
 #define SAPHIRA_HOST_CLOCKS_H
@@ -11,40 +12,52 @@
 #include <utility>
 #include <vector>
 
-struct Known {
-  uint32_t references = 0;
-  std::vector<uint32_t> blocks; /* by block: accesses of a clock below this are known */
-  /* By warp and by thread, sorted: the same, where that is more than its block's. */
-  std::vector<std::pair<uint32_t, uint32_t>> warps, threads;
-
-  bool covers(uint32_t thread, uint32_t clock) const;
-};
-
-/* A counted reference to a Known; null knows nothing. */
-class KnownRef {
+/* A counted reference to an immutable T; null: nothing is known. */
+template <class T> class Ref {
  public:
-  KnownRef() = default;
-  explicit KnownRef(Known *known) : known_(known) { take(); }
-  KnownRef(const KnownRef &other) : known_(other.known_) { take(); }
-  KnownRef(KnownRef &&other) noexcept : known_(other.known_) { other.known_ = nullptr; }
-  KnownRef &operator=(KnownRef other) noexcept {
-    std::swap(known_, other.known_);
+  Ref() = default;
+  explicit Ref(T *object) : object_(object) { take(); }
+  Ref(const Ref &other) : object_(other.object_) { take(); }
+  Ref(Ref &&other) noexcept : object_(other.object_) { other.object_ = nullptr; }
+  Ref &operator=(Ref other) noexcept {
+    std::swap(object_, other.object_);
     return *this;
   }
-  ~KnownRef() {
-    if (known_ && --known_->references == 0) delete known_;
+  ~Ref() {
+    if (object_ && --object_->references == 0) delete object_;
   }
-  const Known *operator->() const { return known_; }
-  const Known &operator*() const { return *known_; }
-  explicit operator bool() const { return known_ != nullptr; }
-  bool operator==(const KnownRef &other) const { return known_ == other.known_; }
+  const T *operator->() const { return object_; }
+  const T &operator*() const { return *object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+  bool operator==(const Ref &other) const { return object_ == other.object_; }
 
  private:
   void take() {
-    if (known_) known_->references++;
+    if (object_) object_->references++;
   }
-  Known *known_ = nullptr;
+  T *object_ = nullptr;
 };
+
+constexpr uint32_t kChunkBits = 5, kChunk = 1 << kChunkBits; /* blocks */
+
+using Entries = std::vector<std::pair<uint32_t, uint32_t>>;
+
+struct Chunk {
+  uint32_t references = 0;
+  uint32_t blocks[kChunk] = {}; /* accesses of a clock below this are known */
+  Entries warps, threads;       /* by warp and by thread, sorted: the same, where that is more */
+
+  uint32_t of_block(uint32_t block) const { return blocks[block % kChunk]; }
+  bool covers(uint32_t thread, uint32_t clock) const;
+};
+
+struct Known {
+  uint32_t references = 0;
+  std::vector<Ref<Chunk>> chunks;
+
+  bool covers(uint32_t thread, uint32_t clock) const;
+};
+using KnownRef = Ref<Known>;
 
 /* What either knows. */
 KnownRef join(const KnownRef &a, const KnownRef &b);

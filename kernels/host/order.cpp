@@ -19,9 +19,12 @@ bool known_to(const Thread *me, uint32_t number, uint32_t clock) {
 void ordered_by_barrier(Block *block) {
   uint32_t top = 0;
   KnownRef all;
+  const KnownRef *last = nullptr; /* most threads know the same: what the last barrier gave them */
   for (uint32_t i = 0; i < g->n_threads; i++) {
+    const KnownRef &known = block->threads[i].known;
     top = std::max(top, block->threads[i].clock);
-    all = join(all, block->threads[i].known);
+    if (!last || !(known == *last)) all = join(all, known);
+    last = &known;
   }
   block->base = top + 1;
   for (uint32_t i = 0; i < g->n_threads; i++) {

@@ -33,6 +33,7 @@ constexpr uint64_t kCanary = 0x5AFE57AC5AFE57ACull;
 
 std::vector<uint8_t *> arenas; /* arena, then its init bytes, per resident block; kept like the stacks */
 std::vector<Cell *> arena_cells;
+std::vector<uint32_t> arena_used; /* the most that a block has used of it */
 
 int highest(uint32_t x) { return 31 - __builtin_clz(x); }
 
@@ -218,6 +219,7 @@ bool reserve(uint32_t resident) {
     if (!arena || !cells) return false;
     arenas.push_back(arena);
     arena_cells.push_back(cells);
+    arena_used.push_back(0);
   }
   g->blocks.resize(resident);
   g->threads.resize(uint64_t{resident} * g->n_threads);
@@ -233,7 +235,7 @@ bool reserve(uint32_t resident) {
     block.arena = arenas[i];
     block.init = arenas[i] + kArena;
     block.cells = arena_cells[i];
-    block.used = kArena; /* whatever an earlier launch left there */
+    block.used = arena_used[i]; /* what an earlier launch left there */
   }
   return true;
 }
@@ -289,6 +291,9 @@ hx_xyz hx_block_index() { return g->self->block->index; }
 hx_xyz hx_block_size() { return {g->options->block[0], g->options->block[1], g->options->block[2]}; }
 hx_xyz hx_grid_size() { return {g->options->grid[0], g->options->grid[1], g->options->grid[2]}; }
 
+const int hx_struct_sizes[6] = {sizeof(hx_param),   sizeof(hx_kernel),   sizeof(hx_region),
+                                sizeof(hx_options), sizeof(hx_counters), sizeof(hx_fault)};
+
 int hx_launch(const hx_kernel *kernel, const hx_options *options, void *const *args, const hx_region *regions,
               int n_regions, hx_counters *counters, hx_fault *fault) {
   auto launch = std::make_unique<Launch>();
@@ -312,6 +317,7 @@ int hx_launch(const hx_kernel *kernel, const hx_options *options, void *const *a
     Signals signals(options->seconds);
     if (sigsetjmp(signals.jump, 1) == 0) run();
   }
+  for (size_t i = 0; i < g->blocks.size(); i++) arena_used[i] = std::max(arena_used[i], g->blocks[i].used);
   memory_end();
   g = nullptr;
   return fault->name[0] ? 1 : 0;
