@@ -25,7 +25,7 @@ LABELS = {
 }
 DECLARATIONS = """
 typedef struct bench_counts {
-  int64_t pieces, tokens, hot_misses, merges_warm, merges_cold;
+  int64_t pieces, tokens, hot_misses, merges_warm, merges_cold, open_ns;
 } bench_counts;
 double bench_clock_ghz(void);
 int32_t bench_isa(int32_t isa);

@@ -9,6 +9,7 @@ import platform
 import resource
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -140,13 +141,13 @@ def _status(key: str) -> int | None:
     return None
 
 
-def write_record(kind: str, record: dict[str, object], folder: Path = RECORDS) -> Path:
+def write_record(kind: str, record: Mapping[str, object], folder: Path = RECORDS) -> Path:
     """Write `record` as `<folder>/<UTC date and time>_<kind>.json` and return the path."""
     now = datetime.datetime.now(datetime.UTC)
     head = {"record": kind, "format": 1, "date": now.isoformat(timespec="seconds")}
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{now:%Y-%m-%dT%H%M%SZ}_{kind}.json"
-    path.write_text(json.dumps(head | record, indent=1) + "\n")
+    path.write_text(json.dumps(head | dict(record), indent=1) + "\n")
     return path
 
 

@@ -7,6 +7,7 @@ each result released before the next; cold_s is the first call of a new tokenize
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,7 @@ def small(load: Any) -> list[dict[str, Any]]:
     tokenizer, text = load(None), "The quick brown fox jumps."
     column = pa.array([text])
     calls = 500
-    timed = {
+    timed: dict[str, Callable[[], object]] = {
         "Tokenizer.encode": lambda: tokenizer.encode(text),
         "Tokenizer.encode_arrow": lambda: tokenizer.encode_arrow(column),
         "Tokenizer.encode_arrow, 1 thread": lambda: tokenizer.encode_arrow(column, threads=1),

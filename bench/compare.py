@@ -62,6 +62,12 @@ def main() -> int:
     cells, missing = _runnable(cells, setup, args.hf1_python)
     _estimate(cells, setup, args.budget_seconds)
     machine = _machine.describe()  # before the work loads it
+    if os.getloadavg()[0] > 0.5:
+        print(
+            f"the machine does other work (load {os.getloadavg()[0]:.1f}): figures by the wall "
+            "clock will say more of that than of anything else",
+            file=sys.stderr,
+        )
     outcome = measure(setup, cells, args.budget_seconds)
     if not outcome.runs:
         for title, reason in outcome.failed.items():

@@ -16,9 +16,10 @@ from typing import Any
 
 import _machine
 import matplotlib
+from _core_bench import LABELS, STAGES
 from _records import newest
 from _summary import KINDS
-from stages import LABELS, STAGES, cycles_per_piece
+from stages import cycles_per_piece
 
 matplotlib.use("svg")
 from matplotlib import pyplot as plt

@@ -54,7 +54,7 @@ def main() -> int:
         if not SECTION.search(old):
             print(f"{path.relative_to(_machine.ROOT)} has no section for figures", file=sys.stderr)
             return 2
-        new = SECTION.sub(lambda _, text=text: text, old, count=1)
+        new = SECTION.sub(text.replace("\\", r"\\"), old, count=1)
         if new == old:
             continue
         stale = True
@@ -71,7 +71,8 @@ def short(records: Records) -> str:
     if "bars" not in records:
         return NONE
     path, record = records["bars"]
-    header = ["against gigatoken 0.10.0, ours ÷ theirs", "threads", *KINDS.values()]
+    version = record["versions"].get("gigatoken", {}).get("gigatoken", "")
+    header = [f"against gigatoken {version}, ours ÷ theirs", "threads", *KINDS.values()]
     rows = []
     for label, threads in dict.fromkeys((v["bar"], v["threads"]) for v in record["bars"]):
         same = [v for v in record["bars"] if (v["bar"], v["threads"]) == (label, threads)]
@@ -85,7 +86,7 @@ def short(records: Records) -> str:
         mine = [r for r in record["results"] if r["peer"] == peer and r["threads"] == 1]
         if mine and peer != "gigatoken":
             parts = [
-                f"{label} {_range([r['ratio'][kind]['median'] for r in mine], '×', 0)}"
+                f"{label} {_range([r['ratio'][kind]['median'] for r in mine], '×', 1)}"
                 for kind, label in KINDS.items()
                 if all(kind in r["ratio"] for r in mine)
             ]

@@ -102,13 +102,17 @@ def cycles_per_piece(result: dict[str, Any], stage: str) -> float:
 def miss_cycles(result: dict[str, Any]) -> dict[str, float]:
     """What the pieces cost that the hot tables lack: cycles of each, and of each merged when cold.
 
-    The second leaves out what the warm pass takes; allocation and growth are part of it.
+    The second leaves out what the warm pass takes and what making the context takes; the growth of
+    its tables is part of it.
     """
     per = {stage: cycles_per_piece(result, stage) for stage in ("emit", "all", "cold")}
     counts = result["counts"]
+    opening = counts["open_ns"] * float(result["ghz"])
+    cold = (per["cold"] - per["all"]) * counts["pieces"] - opening
     return {
+        "open": opening,
         "warm": (per["all"] - per["emit"]) * counts["pieces"] / max(1, counts["hot_misses"]),
-        "merge": (per["cold"] - per["all"]) * counts["pieces"] / max(1, counts["merges_cold"]),
+        "merge": cold / max(1, counts["merges_cold"]),
     }
 
 
@@ -149,7 +153,8 @@ def render(record: dict[str, Any]) -> str:
             cost = miss_cycles(result)
             lines.append(
                 f"{result['isa']}: a piece not in the hot tables costs {cost['warm']:.0f} cycles, "
-                f"a merged one of a cold pass {cost['merge']:.0f}"
+                f"a merged one of a cold pass {cost['merge']:.0f}; "
+                f"a context costs {cost['open'] / 1e6:.2f} million"
             )
     return "\n".join(lines)
 
