@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 from pretokenizers import (
     CONFIGS,
-    HAS_ONIGURUMA,
     arrow_spans,
     compare,
     dense_texts,
@@ -26,15 +25,10 @@ from pretokenizers import (
 )
 
 from saphira_gpu import PreTokenizer
-from saphira_gpu.errors import UnsupportedError
 
 ALL = {**CONFIGS, **scheme_configs()}
 
 # ---- the case files ----
-
-# Configurations of the case files with a pattern that is no compiled scheme: refused without the
-# extra [regex]. A scheme added to tables/schemes.toml takes its name off this list.
-WITHOUT_SCHEME: set[str] = set()
 
 
 @lru_cache(1)
@@ -52,8 +46,6 @@ def test_case_files(test_data: Path, isa: str, record_property: Any) -> None:
     """Every row of every configuration, in one column and one by one."""
     total = 0
     for name, (case, rows) in case_files(test_data).items():
-        if name in WITHOUT_SCHEME and not HAS_ONIGURUMA:
-            continue
         ours = PreTokenizer.from_config(case["config"], case["engine"])
         column = pa.array([row["input"] for row in rows])
         spans = arrow_spans(ours.pre_tokenize_arrow(column))
@@ -66,22 +58,16 @@ def test_case_files(test_data: Path, isa: str, record_property: Any) -> None:
             assert found == [p[3:] for p in wanted], name
         record_property(f"cases of {name}", len(rows))
         total += len(rows)
-    assert total >= (12100 if HAS_ONIGURUMA else 12100 - 242 * len(WITHOUT_SCHEME))
+    assert total == 12100
 
 
-def test_configurations_without_a_scheme(test_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """None but those listed need the regex library."""
+def test_no_case_needs_the_regex_library(test_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "onigurumacffi", None)
     from saphira_gpu.pretok import regex
 
     regex._compiled.cache_clear()
-    refused = set()
-    for name, (case, _) in case_files(test_data).items():
-        try:
-            PreTokenizer.from_config(case["config"], case["engine"])
-        except UnsupportedError:
-            refused.add(name)
-    assert refused <= WITHOUT_SCHEME
+    for case, _ in case_files(test_data).values():
+        PreTokenizer.from_config(case["config"], case["engine"])
 
 
 # ---- against HF ----
