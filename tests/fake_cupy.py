@@ -73,8 +73,17 @@ class RawKernel:
 
     def __call__(self, grid: Any, block: Any, args: tuple[Any, ...], *, shared_mem: int) -> None:
         assert shared_mem <= self.max_dynamic_shared_size_bytes, "cudaErrorInvalidValue"
-        plain = [arg.inner if isinstance(arg, Array) else arg for arg in args]
-        self._kernel(grid, block, plain, shared_mem=shared_mem)
+        self._kernel(grid, block, [self._plain(arg) for arg in args], shared_mem=shared_mem)
+
+    @staticmethod
+    def _plain(arg: Any) -> Any:
+        if isinstance(arg, Array):
+            return arg.inner
+        if isinstance(arg, np.ndarray):  # by value, as CuPy passes structs, and them only
+            assert arg.shape == (1,) and arg.dtype.kind == "V"
+            return arg[0]
+        assert not isinstance(arg, np.void), "TypeError: Unsupported type"
+        return arg
 
 
 def make(device: HostDevice) -> ModuleType:

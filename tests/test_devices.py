@@ -240,6 +240,7 @@ def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"block": (32, 2.0)}, "block (32, 2.0) of kernel 'insert' is not"),
         ({"block": (64, 32)}, "is over 1024 threads"),
         ({"shared_mem": 240_000}, "shared_mem=240000"),
+        ({0: np.zeros(5, np.uint64)}, "argument 0 of kernel 'insert' is an array in host memory"),
         ({1: 5}, "argument 1 of kernel 'insert' is a Python int"),
         ({1: np.uint64(5)}, "argument 1 of kernel 'insert': takes uint32, not uint64"),
         ({1: np.float32(5)}, "argument 1 of kernel 'insert': takes uint32, not float32"),

@@ -60,11 +60,16 @@ class LaunchError(DeviceError):
 
 
 def check_arguments(kernel: str, args: Sequence[Any]) -> None:
-    """Refuses Python numbers: they would travel as 8 bytes, whatever the kernel takes.
+    """Refuses Python numbers, which would travel as 8 bytes whatever the kernel takes, and arrays
+    in host memory, which CuPy would pass by value.
 
     Raises LaunchError with the argument's number, from 0.
     """
     for i, arg in enumerate(args):
+        if isinstance(arg, np.ndarray):
+            raise LaunchError(
+                f"argument {i} of kernel {kernel!r} is an array in host memory; see to_device"
+            )
         if isinstance(arg, (bool, int, float)) and not isinstance(arg, np.generic):
             raise LaunchError(
                 f"argument {i} of kernel {kernel!r} is a Python {type(arg).__name__}, which has no "

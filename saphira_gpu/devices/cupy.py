@@ -86,4 +86,6 @@ class CupyKernel:
         with self._device._device, self._device.stream:
             if shared_mem > _PLAIN_SHARED:
                 self._function.max_dynamic_shared_size_bytes = shared_mem
-            self._function(*shape, tuple(args), shared_mem=shared_mem)
+            # CuPy takes a struct by value as an array of one.
+            values = tuple(np.array([a]) if isinstance(a, np.void) else a for a in args)
+            self._function(*shape, values, shared_mem=shared_mem)
