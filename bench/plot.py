@@ -41,7 +41,7 @@ def main() -> int:
             continue
         for name, figure in PLOTS[kind](record).items():
             target = path.with_name(f"{path.stem}_{name}.svg")
-            figure.text(0.99, 0.005, _source(record), ha="right", size=6, color="grey")
+            figure.text(0.99, 1.0, _source(record), ha="right", va="bottom", size=6, color="grey")
             figure.savefig(target, bbox_inches="tight", metadata={"Date": None, "Creator": None})
             plt.close(figure)
             print(target)
@@ -82,23 +82,33 @@ def _bars(record: dict[str, Any]) -> Figures:
 
 
 def _stages(record: dict[str, Any]) -> Figures:
-    """Cycles per piece by stage, stacked, a bar for each corpus and instruction set."""
+    """Cycles per piece, a bar for each corpus and instruction set: a warm pass, stages stacked,
+    and a cold pass beside it."""
     figures = {}
     for tokenizer in dict.fromkeys(r["tokenizer"] for r in record["results"]):
         results = [r for r in record["results"] if r["tokenizer"] == tokenizer]
-        figure, axis = plt.subplots(figsize=(8, 0.35 * len(results) + 1.2))
+        figure, (warm, cold) = plt.subplots(
+            1,
+            2,
+            figsize=(10, 0.35 * len(results) + 1.6),
+            sharey=True,
+            width_ratios=(3, 1),
+            layout="constrained",
+        )
         for y, result in enumerate(results):
             left = 0.0
-            for k, stage in enumerate(STAGES[1:]):
+            for k, stage in enumerate(STAGES[1:-1]):
                 right = max(left, cycles_per_piece(result, stage))
                 label = LABELS[stage] if y == 0 else None
-                axis.barh(y, right - left, left=left, color=f"C{k}", label=label)
+                warm.barh(y, right - left, left=left, color=f"C{k}", label=label)
                 left = right
+            cold.barh(y, cycles_per_piece(result, "cold"), color="tab:grey")
         names = [f"{r['corpus']}, {r['isa']}" for r in results]
-        axis.set_yticks(range(len(names)), names)
-        axis.invert_yaxis()
-        axis.set(xlabel="cycles per piece", title=f"{tokenizer}: stages of encoding, one thread")
-        axis.legend(fontsize=7)
+        warm.set_yticks(range(len(names)), names)
+        warm.invert_yaxis()
+        warm.set(xlabel="cycles per piece", title=f"{tokenizer}, one thread: warm, by stage")
+        cold.set(xlabel="cycles per piece", title="cold")
+        figure.legend(loc="outside lower center", ncols=5, fontsize=7)
         figures[tokenizer] = figure
     return figures
 

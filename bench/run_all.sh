@@ -37,13 +37,15 @@ bad=0
 # Seconds of the whole that are a step's: share N (of 1000).
 share() { echo $((total * $1 / 1000)); }
 
-# step NAME LIMIT COMMAND...: runs it unless it is left out, for at most LIMIT seconds.
+# step NAME LIMIT COMMAND...: runs it unless it is left out, for at most LIMIT seconds and never much past the end.
 step() {
   local name=$1 limit=$2 start=$SECONDS status
   shift 2
   case " ${ONLY:-$name} " in *" $name "*) ;; *) return 0 ;; esac
   case " ${SKIP:-} " in *" $name "*) summary+=("$name: left out"); return 0 ;; esac
-  [ "$limit" -lt 10 ] && limit=10
+  local left=$((total + 60 - SECONDS))
+  [ "$limit" -gt "$left" ] && limit=$left
+  [ "$limit" -lt 60 ] && limit=60
   printf '== %s (at most %s s)\n' "$name" "$limit"
   timeout -k 10 "$limit" "$@" >"$logs/$name.log" 2>&1
   status=$?
@@ -57,26 +59,38 @@ step() {
   fi
 }
 
-printf 'about %s minutes; load now: %s\n' "$minutes" "$(cut -d' ' -f1-3 /proc/loadavg 2>/dev/null)"
-# Bars come first, while the machine is fresh. Their own budget ends them; the limit is for what hangs.
-step bars $(($(share 560) + 300)) "$python" bench/compare.py --bars --budget-seconds "$(share 560)" \
-  "${hf1[@]}" "${records[@]}"
 small=$([ "$minutes" -lt 15 ] && echo 1 || echo 0) # less text where there is less time
 pick() { if [ "$small" = 1 ]; then echo "$2"; else echo "$1"; fi; }
-step stages "$(share 120)" "$python" bench/stages.py --limit-mb "$(pick 32 8)" --repeats "$(pick 5 3)" "${records[@]}"
-step sweep "$(share 200)" "$python" bench/sweep.py --mb "$(pick 64 16)" --largest-mb "$(pick 262.144 16.384)" \
-  --million-rows "$(pick 10 2)" "${records[@]}"
-step stages_pretok "$(share 120)" "$python" bench/stages_pretok.py --limit-mb "$(pick 16 4)" --grow-mb "$(pick 16 4)" "${records[@]}"
-step paths "$(share 80)" "$python" bench/compare.py english --base gigatoken --threads 1 --pairs 3 \
-  --contenders gigatoken:source,gigatoken:separator,gigatoken:bytes,gigatoken:str,gigatoken:parquet \
-  --budget-seconds "$(share 40)" --record-as paths "${records[@]}"
-step adversarial "$(share 120)" "$python" bench/adversarial.py --repeats 1 --timeout 5 --peer-mb 0.3 \
-  --mb "$(pick 10 3)" "${hf1[@]}" "${records[@]}"
-step pretokenizers "$(share 160)" "$python" bench/pretokenizers.py --pairs 3 "${records[@]}"
-step memory "$(share 120)" "$python" bench/memory.py --sizes "$(pick 32,128,512 16,64)" "${records[@]}"
-step plot 120 "$python" bench/plot.py "${records[@]}"
-step readme 60 "$python" bench/readme.py "${records[@]}"
+load() { cut -d' ' -f1-3 /proc/loadavg 2>/dev/null; }
 
-printf '\n%s s in all; load now: %s\n' "$SECONDS" "$(cut -d' ' -f1-3 /proc/loadavg 2>/dev/null)"
-printf '%s\n' "${summary[@]}"
-exit $bad
+main() {
+  printf 'about %s minutes; load now: %s\n' "$minutes" "$(load)"
+  # Bars come first, while the machine is fresh. Their own budget ends them; the limit is for what hangs.
+  step bars $(($(share 560) + 300)) \
+    "$python" bench/compare.py --bars --budget-seconds "$(share 560)" "${hf1[@]}" "${records[@]}"
+  step stages "$(share 160)" \
+    "$python" bench/stages.py --budget-seconds "$(share 80)" --limit-mb "$(pick 32 8)" \
+    --repeats "$(pick 5 3)" "${records[@]}"
+  step sweep "$(share 300)" \
+    "$python" bench/sweep.py --budget-seconds "$(share 130)" --mb "$(pick 64 16)" \
+    --largest-mb "$(pick 262.144 16.384)" --million-rows "$(pick 10 2)" "${records[@]}"
+  step stages_pretok "$(share 160)" \
+    "$python" bench/stages_pretok.py --limit-mb "$(pick 16 4)" --grow-mb "$(pick 16 4)" "${records[@]}"
+  step paths "$(share 80)" \
+    "$python" bench/compare.py english --base gigatoken --threads 1 --pairs 3 --record-as paths \
+    --contenders gigatoken:source,gigatoken:separator,gigatoken:bytes,gigatoken:str,gigatoken:parquet \
+    --budget-seconds "$(share 40)" "${records[@]}"
+  step adversarial "$(share 120)" \
+    "$python" bench/adversarial.py --repeats 1 --timeout 5 --peer-mb 0.3 --mb "$(pick 10 3)" \
+    "${hf1[@]}" "${records[@]}"
+  step pretokenizers "$(share 160)" "$python" bench/pretokenizers.py --pairs 3 "${records[@]}"
+  step memory "$(share 120)" "$python" bench/memory.py --sizes "$(pick 32,128,512 16,64)" "${records[@]}"
+  step plot 120 "$python" bench/plot.py "${records[@]}"
+  step readme 60 "$python" bench/readme.py "${records[@]}"
+
+  printf '\n%s s in all; load now: %s\n' "$SECONDS" "$(load)"
+  printf '%s\n' "${summary[@]}"
+  exit $bad
+}
+
+main # a function, so that a change of this file while it runs changes nothing
