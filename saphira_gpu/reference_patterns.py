@@ -13,10 +13,9 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from saphira_gpu import reference, reference_pretok
+from saphira_gpu import reference
 from saphira_gpu.errors import UnsupportedError
 from saphira_gpu.pretok import schemes
-from saphira_gpu.pretok.steps import AFTER, BEFORE, Classes, Scheme, Step
 
 _LETTER = {"Upper", "Lower", "LetterOther", "HanLetter", "HanURO", "KanaLetter"}
 _CASELESS = _LETTER - {"Upper", "Lower"}
@@ -34,10 +33,8 @@ _PROPERTIES = {
     "S": {"SymPunct", "Sym", "SymWord", "SymHan", "KanaSym"},
     "Han": {"SymHan", "HanLetter", "HanNum", "HanURO", "HanPunct", "HanMark"},
 }
-# Schemes that are a sequence of pretokenizers, each of which splits every piece again.
-_SEQUENCES: dict[str, tuple[Step, ...]] = {
-    "starcoder": (Classes("digits", (("N", BEFORE | AFTER),)), Scheme("gpt2")),
-}
+# Schemes that are Digits(individual) and then another scheme.
+_AFTER_DIGITS = {"starcoder": "gpt2"}
 _ESCAPES = {"r": "\r", "n": "\n", "t": "\t"}
 _FIRST = 0xE000  # private use: the symbol of superatom i is U+E000 + i
 
@@ -53,16 +50,25 @@ def pieces(name: str, segment: bytes, chars: Sequence[reference.Char]) -> list[t
     """The pieces (start, end) of a segment under a scheme, in bytes. What its pattern does not
     match is a piece too; a scheme of several patterns splits by each the pieces of the one before.
     """
-    if name in _SEQUENCES:
-        found = reference_pretok.pieces(_SEQUENCES[name], segment)
-        return [piece.span for piece in found]
-    scheme = next(scheme for scheme in schemes.table()["schemes"] if scheme["name"] == name)
+    pattern_of = _AFTER_DIGITS.get(name, name)
+    scheme = next(scheme for scheme in schemes.table()["schemes"] if scheme["name"] == pattern_of)
     engine = max(scheme["patterns"])  # tiktoken's, if it has one
     own = scheme["patterns"][engine]
-    parts = [list(chars)]
+    parts = _digits_alone(chars) if name in _AFTER_DIGITS else [list(chars)]
     for pattern in own if isinstance(own, list) else [own]:
         parts = [part for whole in parts for part in _split(pattern, engine, segment, whole)]
     return [(part[0].start, part[-1].end) for part in parts]
+
+
+def _digits_alone(chars: Sequence[reference.Char]) -> list[list[reference.Char]]:
+    """Runs of characters; each number, as Digits has them, by itself."""
+    table = schemes.table()
+    tags = zip(table["superatoms"], table["remap"]["digits"], strict=True)
+    numbers = {tag for tag, number in tags if number == list(table["classes"]).index("N")}
+    edges = {0, len(chars)}
+    for i, char in enumerate(chars):
+        edges |= {i, i + 1} if char.tag in numbers else set()
+    return [list(chars[first:last]) for first, last in pairwise(sorted(edges))]
 
 
 def _split(
