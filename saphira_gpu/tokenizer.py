@@ -221,6 +221,11 @@ class Tokenizer:
 
         invalid="null" is for batches and raises ValueError here.
         """
+        plain = report is None and offsets is None and not template and threads == 1
+        if plain and isinstance(text, str) and invalid == "contract" and dtype == "uint32":
+            ids = self._engine.encode_short(text, special)
+            if ids is not None:
+                return ids
         options = self._options(
             special, invalid, threads, report, template, dtype=dtype, offsets=offsets, single=True
         )

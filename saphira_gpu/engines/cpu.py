@@ -213,6 +213,29 @@ class Hit(Exception):
         self.row, self.byte, self.added = row, byte, added
 
 
+def _empty() -> U32:
+    return np.zeros(0, np.uint32)
+
+
+class _Desk(threading.local):
+    """What a call for one short text needs, made once for each thread: making it anew would cost
+    more than encoding."""
+
+    BYTES = 1 << 14  # of the longest such text, in UTF-8
+
+    def __init__(self) -> None:
+        self.busy = False  # a finalizer or signal handler may encode while this thread does
+        self.offsets = ffi.new("int64_t[2]")
+        self.id_offsets = ffi.new("int64_t[2]")
+        self.ids = ffi.new("uint32_t[]", self.BYTES)
+        self.rows = ffi.new("sa_rows *", {"offsets": self.offsets, "offset_bits": 64, "n_rows": 1})
+        self.options = ffi.new("sa_options *", {"threads": 1, "capacity": self.BYTES})
+        self.report = ffi.new("sa_report *")
+
+
+_desk = _Desk()
+
+
 class Engine:
     """A model and an encoder. The model never changes, so a forked child goes on using it; the
     encoder has locks and caches, so a child makes its own and leaves the inherited one alone."""
@@ -294,6 +317,41 @@ class Engine:
             int(report.merge_steps),
             int(report.cache_misses),
         )
+
+    def encode_short(self, text: str, special: str) -> U32 | None:
+        """Ids of one short text; None where only `encode` knows what to do or say."""
+        if len(text) > _Desk.BYTES or special not in SPECIAL or self._matchers:
+            return None
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            return None
+        if len(data) > _Desk.BYTES:
+            return None
+        desk = _desk
+        if desk.busy:
+            return None
+        desk.busy = True
+        try:
+            source = ffi.from_buffer("uint8_t[]", data)
+            desk.rows.text = source
+            desk.offsets[1] = len(data)
+            desk.options.special = SPECIAL[special]
+            status = lib.sa_encode(
+                self.encoder,
+                desk.rows,
+                desk.options,
+                desk.ids,
+                desk.id_offsets,
+                ffi.NULL,
+                desk.report,
+            )
+            if status != lib.SA_OK:
+                return None
+            n = desk.report.tokens
+            return np.frombuffer(ffi.buffer(desk.ids, 4 * n), np.uint32).copy() if n else _empty()
+        finally:
+            desk.busy = False
 
     def find_special(
         self, special: str, text: bytes, search: int = lib.SA_PASS_BOTH
