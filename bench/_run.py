@@ -59,15 +59,18 @@ def worker(
     command = [python, str(BENCH / "_worker.py"), json.dumps(job)]
     late = False
     environment = os.environ | ({"SAPHIRA_ISA": isa} if isa else {})
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    ) as process:
-        try:
-            out, err = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out, err = process.communicate()
-            late = True
+    try:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        ) as process:
+            try:
+                out, err = process.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                out, err = process.communicate()
+                late = True
+    except OSError as error:
+        raise WorkerFailed(f"{contender} could not be started: {error}") from None
     if process.returncode != 0 and not late:
         tail = "\n".join(err.strip().splitlines()[-8:])
         raise WorkerFailed(
