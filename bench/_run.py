@@ -18,7 +18,7 @@ HF1 = "tokenizers==1.0.0rc3"
 
 
 class WorkerFailed(Exception):
-    """The process of a contender ended in an error; the message has its last lines."""
+    """The process of a contender ended in an error; the message has its last line."""
 
 
 def worker(
@@ -72,10 +72,9 @@ def worker(
     except OSError as error:
         raise WorkerFailed(f"{contender} could not be started: {error}") from None
     if process.returncode != 0 and not late:
-        tail = "\n".join(err.strip().splitlines()[-8:])
-        raise WorkerFailed(
-            f"{contender} ({threads} threads) ended with {process.returncode}:\n{tail}"
-        )
+        lines = err.strip().splitlines() or ["it said nothing"]
+        print("\n".join(lines[-8:]), file=sys.stderr)  # paths and all; a record gets the last line
+        raise WorkerFailed(f"{contender} ended with {process.returncode}: {lines[-1]}")
     steps: dict[str, Any] = {"timed_out": late}
     for line in out.splitlines():
         try:

@@ -106,7 +106,7 @@ def render(record: dict[str, Any]) -> str:
     lines = [
         machine_line(record["machine"]),
         "Special tokens parsed, ids equal in every process that has a figure; MB/s of UTF-8 text, "
-        "medians; ratio = ours over theirs, pair by pair, median (min–max)",
+        "medians; ratio = the first over the peer, pair by pair, median (min–max)",
     ]
     groups = dict.fromkeys((r["tokenizer"], r["corpus"], r["bytes"]) for r in record["results"])
     for tokenizer, corpus, size in groups:
@@ -129,14 +129,14 @@ def render(record: dict[str, Any]) -> str:
 
 def _table(entries: list[dict[str, Any]]) -> str:
     kinds = [kind for kind in KINDS if kind in entries[0]["ratio"]]
-    header = ["peer", "threads", "ours by", "pairs"]
+    header = ["peer", "threads", "isa", "pairs"]
     for kind in kinds:
-        header += [f"{KINDS[kind]}: ours", "theirs", "ratio"]
-    header += ["their conv ms", "load ms", "own RSS MB"]
+        header += [f"{KINDS[kind]}: {entries[0]['base']}", "peer", "ratio"]
+    header += ["peer's conv ms", "load ms", "own RSS MB"]
     rows = []
     for entry in entries:
         ours, theirs = entry["ours"], entry["theirs"]
-        isa = ours["isa"] or ours["contender"]
+        isa = ours["isa"] or "–"
         name = theirs["contender"]
         name = name if ":" in name else f"{name}:{theirs['path']}"
         row = [name, str(entry["threads"]), isa, str(entry["pairs"])]

@@ -75,7 +75,8 @@ main() {
     "$python" bench/sweep.py --budget-seconds "$(share 130)" --mb "$(pick 64 16)" \
     --largest-mb "$(pick 262.144 16.384)" --million-rows "$(pick 10 2)" "${records[@]}"
   step stages_pretok "$(share 160)" \
-    "$python" bench/stages_pretok.py --limit-mb "$(pick 16 4)" --grow-mb "$(pick 16 4)" "${records[@]}"
+    "$python" bench/stages_pretok.py --limit-mb "$(pick 8 2)" --grow-mb "$(pick 16 4)" --repeats "$(pick 5 3)" \
+    "${records[@]}"
   step paths "$(share 80)" \
     "$python" bench/compare.py english --base gigatoken --threads 1 --pairs 3 --record-as paths \
     --contenders gigatoken:source,gigatoken:separator,gigatoken:bytes,gigatoken:str,gigatoken:parquet \
