@@ -3,7 +3,6 @@
 #define SAPHIRA_SIMD_H
 
 #include "backend.h"
-#include "cache.h"
 
 #define SA_ISA_NAME "scalar"
 #define SA_BACKEND sa_backend_scalar
@@ -128,51 +127,6 @@ static inline size_t sa_positions(u64 word, u32 base, u32 *out) {
   return (size_t)(out - first);
 }
 
-/* ---- pieces ---- */
-
-static inline u64 sa_ones_if(int condition) { return -(u64)condition; }
-
-/* Bit i: lo <= v[i] <= hi, of eight. */
-static inline u32 sa_between8(const u32 *v, u32 lo, u32 hi) {
-  u32 mask = 0;
-  for (int i = 0; i < 8; i++) mask |= (u32)(v[i] - lo <= hi - lo) << i;
-  return mask;
-}
-
-/* Bit i: v[i] == 0, of eight. */
-static inline u32 sa_zeros8(const uint64_t *v) {
-  u32 mask = 0;
-  for (int i = 0; i < 8; i++) mask |= (u32)(v[i] == 0) << i;
-  return mask;
-}
-
-/* The value of a key in a set of two, or 0. */
-static inline u64 sa_probe8(const sa_entry8 *e, u64 key) {
-  return (e[0].value & sa_ones_if(e[0].key == key)) | (e[1].value & sa_ones_if(e[1].key == key));
-}
-
-static inline u64 sa_probe16(const sa_entry16 *e, u64 low, u64 high) {
-  const u64 first = (e[0].low ^ low) | (e[0].high ^ high), second = (e[1].low ^ low) | (e[1].high ^ high);
-  return (e[0].value & sa_ones_if(first == 0)) | (e[1].value & sa_ones_if(second == 0));
-}
-
-/* Three ids of 20 bits to out[0..3). */
-static inline void sa_put3(u64 value, uint32_t *out) {
-  out[0] = (u32)value & 0xFFFFF;
-  out[1] = (u32)(value >> 20) & 0xFFFFF;
-  out[2] = (u32)(value >> 40) & 0xFFFFF;
-}
-
-/* Index of the first of the lowest of n values (n a multiple of 16), and that value. */
-static inline int sa_lowest(const uint32_t *v, int n, uint32_t *lowest) {
-  uint32_t best = v[0];
-  int at = 0;
-  for (int i = 1; i < n; i++) {
-    at = v[i] < best ? i : at;
-    best = v[i] < best ? v[i] : best;
-  }
-  *lowest = best;
-  return at;
-}
+#include "pieces.h"
 
 #endif
