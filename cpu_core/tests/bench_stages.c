@@ -159,6 +159,7 @@ EXPORT int32_t bench_stages(const sa_plan *plan, const uint8_t *text, const int6
   }
   status = SA_OK;
 done:
+  (void)sink;
   sa_context_free(cold);
   sa_context_free(warm);
   sa_model_free(model);
