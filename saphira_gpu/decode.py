@@ -193,9 +193,11 @@ def _rows_of_ids(array: pa.Array, first_row: int) -> Tokens:
     offsets = array.offsets.to_numpy().astype(np.int64)
     values = array.values
     if t.is_struct(values.type) and values.type.get_field_index("id") >= 0:
-        values = values.field("id")
+        values = values.flatten()[values.type.get_field_index("id")]  # a null struct is a null id
     if not t.is_integer(values.type):
         raise InputError(f"a column of type {kind} holds no lists of ids")
+    if offsets[0] < 0 or offsets[-1] > len(values) or np.any(offsets[1:] < offsets[:-1]):
+        raise InputError(f"the offsets of this {kind} array lead outside its values")
     valid = None if array.null_count == 0 else array.is_valid().to_numpy(zero_copy_only=False)
     counts = np.diff(offsets)
     if valid is not None and counts[~valid].any():  # what null rows cover is nobody's
@@ -221,11 +223,14 @@ def _texts(chunks: list[pa.Array], errors: str) -> list[pa.Array]:
         if n:
             new = {}
             for row in np.flatnonzero(marks).tolist():
+                where = f"row {first + row}: the text of these ids is not UTF-8"
                 try:
                     new[row] = batch.row(row).decode("utf-8", errors).encode()
                 except UnicodeDecodeError as error:
-                    where = f"row {first + row}: the text of these ids is not UTF-8"
                     message = f"{where} at byte {error.start}: {error.reason}"
+                    raise InputError(message, first + row) from None
+                except UnicodeEncodeError:
+                    message = f"{where}, and errors={errors!r} makes of it what no column can hold"
                     raise InputError(message, first + row) from None
             batch = batch.with_rows(new)
         fixed.append(batch)

@@ -90,6 +90,24 @@ def test_null_rows_hide_what_they_cover(gpt2: Tokenizer) -> None:
     assert gpt2.decode_arrow(rows).to_pylist() == ["hello", None, " world"]
 
 
+@pytest.mark.parametrize("kind", [pa.list_(pa.int32()), pa.large_list(pa.int32())])
+def test_lists_that_lead_outside(gpt2: Tokenizer, kind: pa.DataType) -> None:
+    ids = pa.array([1, 2, 3], pa.int32())
+    for bad in ([0, 900, 3], [-1, 2, 3], [0, 1, 9], [3, 2, 1]):
+        offsets = np.array([0, 1, 3], np.int64 if pa.types.is_large_list(kind) else np.int32)
+        array = pa.Array.from_buffers(kind, 2, [None, pa.py_buffer(offsets)], children=[ids])
+        offsets[:] = bad
+        with pytest.raises(InputError, match="outside its values"):
+            gpt2.decode_arrow(array)
+
+
+def test_null_structs_are_null_ids(gpt2: Tokenizer) -> None:
+    column = pa.array([[{"id": 1}], [{"id": 2}, None]])
+    for form in (column, column[1:]):
+        with pytest.raises(InputError, match=r"position 1: null is not an id"):
+            gpt2.decode_arrow(form)
+
+
 def test_columns_of_other_producers(gpt2: Tokenizer) -> None:
     import polars as pl
 
@@ -111,6 +129,8 @@ def test_text_that_is_cut(gpt2: Tokenizer) -> None:
         with pytest.raises(InputError, match="row 1: the text of these ids is not UTF-8") as got:
             call(column, errors="strict")
         assert got.value.row == 1
+        with pytest.raises(InputError, match=r"row 1: .*'surrogateescape'"):
+            call(column, errors="surrogateescape")
     with pytest.raises(LookupError, match="nonesuch"):
         gpt2.decode_arrow(column, errors="nonesuch")
 
