@@ -53,9 +53,10 @@ def read(column: Any) -> Column:
             raise InputError(f"a table or struct of one column is a column; this one has: {names}")
         array = _only_field(array)
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
-    if isinstance(array.type, pa.BaseExtensionType):
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
         chunks = [chunk.storage for chunk in chunks]
-    kind = chunks[0].type if chunks else array.type
+        kind = kind.storage_type
     if not _is_text(kind.value_type if pa.types.is_dictionary(kind) else kind):
         raise InputError(f"a column of type {array.type} is not text (string, binary or null)")
     return Column(chunks, kind, isinstance(array, pa.ChunkedArray))
@@ -114,9 +115,17 @@ def flat(array: pa.Array) -> Batch:
 
 
 def _gathered(array: pa.Array) -> pa.Array:
-    """A view array as large_binary. As binary, so that no one minds text that is not UTF-8."""
-    if pa.types.is_string_view(array.type):
+    """A view array as large_binary. As binary, so that no one minds text that is not UTF-8.
+
+    Raises InputError if its views lead outside its data.
+    """
+    kind = array.type
+    if pa.types.is_string_view(kind):
         array = array.view(pa.binary_view())
+    try:
+        array.validate(full=True)
+    except pa.ArrowException as error:
+        raise InputError(f"the views of this {kind} array lead outside its data: {error}") from None
     try:
         return array.cast(pa.large_binary())
     except pa.ArrowNotImplementedError:  # older pyarrow

@@ -240,6 +240,18 @@ def test_offsets_that_lead_outside(tok: Tokenizer) -> None:
         tok.encode_arrow(array)
 
 
+@pytest.mark.parametrize("view", [(100, 7, 0), (100, 0, 1 << 20), (-5, 0, 0), (100, -1, 0)])
+def test_views_that_lead_outside(tok: Tokenizer, view: tuple[int, int, int]) -> None:
+    length, buffer, offset = view
+    views = np.array([1, ord("a"), 0, 0, length, 0x61616161, buffer, offset], np.int32)
+    for kind in (pa.string_view(), pa.binary_view()):
+        buffers = [None, pa.py_buffer(views), pa.py_buffer(b"a" * 200)]
+        array = pa.Array.from_buffers(kind, 2, buffers)
+        with pytest.raises(InputError, match="view array lead outside its data"):
+            tok.encode_arrow(array)
+        assert tok.encode_arrow(array[:1]).to_pylist() == expected(tok, ["a"])
+
+
 # ---- other producers ----
 
 
@@ -250,6 +262,7 @@ def test_extension_types_are_their_storage(tok: Tokenizer) -> None:
     column = pa.ExtensionArray.from_storage(pa.json_(pa.string()), array)
     for form in (column, pa.chunked_array([column, column[1:]]), pa.table({"j": column})):
         assert tok.encode_arrow(form).to_pylist()[:2] == expected(tok, array.to_pylist())
+    assert tok.encode_arrow(pa.chunked_array([], column.type)).to_pylist() == []
     number = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1], pa.int8()))
     with pytest.raises(InputError, match="is not text"):
         tok.encode_arrow(number)
