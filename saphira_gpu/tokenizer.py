@@ -61,7 +61,8 @@ class Tokenizer:
         self, spec: Spec, source: loaders.Source | None = None, cache_bytes: int | None = None
     ) -> None:
         cache_bytes = DEFAULT_CACHE_BYTES if cache_bytes is None else cache_bytes
-        if isinstance(cache_bytes, bool) or not isinstance(cache_bytes, int) or cache_bytes < 0:
+        whole = isinstance(cache_bytes, int) and not isinstance(cache_bytes, bool)
+        if not whole or not 0 <= cache_bytes < 1 << 63:
             raise ValueError(f"cache_bytes={cache_bytes!r} is not a number of bytes")
         self._spec = spec
         self._source = source

@@ -256,7 +256,7 @@ def test_null_policy_needs_a_batch(tok: Tokenizer) -> None:
         tok.encode("a", invalid="null")
 
 
-@pytest.mark.parametrize("size", [-1, 1.5, True, "1"])
+@pytest.mark.parametrize("size", [-1, 1.5, True, "1", 1 << 63])
 def test_cache_bytes(size: Any) -> None:
     with pytest.raises(ValueError, match="cache_bytes="):
         Tokenizer.from_spec(gpt2_spec(), cache_bytes=size)
