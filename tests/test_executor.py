@@ -46,6 +46,15 @@ def test_portable_fibers(case: str) -> None:
     CASES[case](HostDevice(check=True, ucontext=True), 700, 64)
 
 
+@pytest.mark.parametrize("check", [True, False], ids=["check", "fast"])
+def test_waiting_for_work_is_no_hang(check: bool) -> None:
+    device = HostDevice(check=check, stall_rounds=50)
+    kernel = device.kernel(KERNELS / "warps.cu", "patience")
+    flag = device.zeros(1, np.uint32)
+    kernel((2,), (32,), (device.zeros(1, np.uint32), flag, np.uint32(1001)))
+    assert device.to_host(flag)[0] == 1001 % 32
+
+
 def test_same_schedule_same_run() -> None:
     def order(seed: int) -> bytes:
         device = HostDevice(schedule=Schedule("random", seed=seed, resident=5))

@@ -192,6 +192,7 @@ static void complete_barrier(Block *block) {
                                                     : count;
   block->arrived = 0;
   block->predicate_count = 0;
+  if (block->unpolled++ >= kSpinBarriers) g->events++; /* else the whole block may be spinning together */
   g->counters->barriers++;
   if (g->check) ordered_by_barrier(block);
   for (Warp &warp : block->warps) {

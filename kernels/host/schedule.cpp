@@ -84,6 +84,7 @@ void begin_block(Block *block, uint32_t number) {
   block->live = g->n_threads;
   block->arrived = 0;
   block->predicate_count = 0;
+  block->unpolled = kSpinBarriers;
   block->base = 1;
   for (uint32_t w = 0; w < block->warps.size(); w++) {
     Warp &warp = block->warps[w];
@@ -125,13 +126,14 @@ template <class T> void shuffle(std::vector<T> &order) {
 }
 
 void report_hang(const std::vector<Warp *> &warps) {
+  const Thread *found = nullptr; /* one that spins, rather than one that was only preempted */
   for (Warp *warp : warps)
-    if (warp->yielded) {
-      const Thread *t = &warp->lanes[lowest(warp->yielded)];
-      note_fault("hang", t, t->where, 0, "spins on a value that nobody writes any more (%u rounds; %u blocks resident)",
-                 g->options->stall_cycles, g->options->resident);
-      return;
+    for (uint32_t rest = warp->yielded; rest; rest &= rest - 1) {
+      const Thread *t = &warp->lanes[lowest(rest)];
+      if (!found || (t->polling && !found->polling)) found = t;
     }
+  note_fault("hang", found, found->where, 0, "spins on a value that nobody writes any more (%u rounds; %u blocks resident)",
+             g->options->stall_cycles, g->options->resident);
 }
 
 /* All blocks to their end, or to the first fault. */
@@ -275,6 +277,7 @@ void leave() {
 }
 
 void yield() {
+  g->self->block->unpolled = 0;
   g->self->warp->yielded |= 1u << g->self->lane;
   leave();
 }
@@ -282,7 +285,7 @@ void yield() {
 void preempt() {
   Thread *me = g->self;
   me->warp->yielded |= 1u << me->lane;
-  if (!me->polling) g->events++; /* it is at work, not waiting */
+  if (!me->polling && me->block->unpolled >= kSpinBarriers) g->events++; /* it is at work, not waiting */
   hx_switch(&me->sp, g->scheduler);
 }
 

@@ -34,6 +34,9 @@ struct Published {
 };
 using Publications = std::unordered_map<uint64_t, Published>;
 
+/* A block that spins as a whole has a few barriers in the loop; one with more since its last poll is at work. */
+constexpr uint32_t kSpinBarriers = 16;
+
 struct Block;
 struct Warp;
 
@@ -83,6 +86,7 @@ struct Block {
   Thread *threads;
   std::vector<Warp> warps;
   uint32_t live, arrived;
+  uint32_t unpolled; /* barriers since some thread read what a loop may spin on */
   int barrier_op, predicate_count;
   Where barrier_where;
   uint32_t base;

@@ -247,6 +247,15 @@ extern "C" __global__ void order_of_blocks(ARGUMENTS) { /* no ticket: block 0 ma
 extern "C" __global__ void waits_for_nobody(ARGUMENTS) {
   while (ld_acquire(&words[1]) == 0) __nanosleep(10);
 }
+extern "C" __global__ void block_waits_for_nobody(ARGUMENTS) { /* with a barrier in the loop */
+  __shared__ u32 seen;
+  do {
+    if (threadIdx.x == 0) seen = ld_acquire(&words[1]);
+    __syncthreads();
+    if (seen) break;
+    __syncthreads();
+  } while (true);
+}
 extern "C" __global__ void endless_loop(ARGUMENTS) {
   for (u32 x = 1; x != 0; x = x * 3 | 1) asm volatile("");
 }

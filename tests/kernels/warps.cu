@@ -73,6 +73,25 @@ extern "C" __global__ void relay(u32 *ticket, u32 *flags, u32 *numbers) {
   if (threadIdx.x == 0) st_release(&flags[me], 1u);
 }
 
+/* The first block (by ticket) waits while the second is at work, with many barriers and nothing to show for it. */
+extern "C" __global__ void patience(u32 *ticket, u32 *flag, u32 rounds) {
+  __shared__ u32 me;
+  __shared__ u32 work[32];
+  if (threadIdx.x == 0) me = atomicAdd(ticket, 1u);
+  work[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  for (u32 round = 0; me == 1 && round < rounds; round++) {
+    u32 other = work[(threadIdx.x + 1) % 32];
+    __syncthreads();
+    work[threadIdx.x] = other;
+    __syncthreads();
+  }
+  if (threadIdx.x > 0) return;
+  if (me == 1) st_release(flag, work[0]);
+  else
+    while (ld_acquire(flag) == 0) __nanosleep(20);
+}
+
 /* A lock around a plain counter. */
 extern "C" __global__ void locked_count(u32 *lock, u32 *counter) {
   while (atomicCAS(lock, 0u, 1u)) __nanosleep(20);
