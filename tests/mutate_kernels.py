@@ -128,12 +128,14 @@ def main() -> int:
         print("the kernel fails its cases without any change")
         return 1
     found = list(mutants(text))
+    alive = 0
     with ThreadPoolExecutor(options.jobs) as pool:
-        alive = list(pool.map(lambda mutant: survives(mutant, file, options.module, cases), found))
-    for mutant, lives in zip(found, alive, strict=True):
-        if lives:
-            print(f"survives  {mutant}")
-    print(f"{len(found) - sum(alive)} of {len(found)} mutants of {file.name} found")
+        lives = pool.map(lambda mutant: survives(mutant, file, options.module, cases), found)
+        for mutant, survived in zip(found, lives, strict=True):
+            if survived:
+                alive += 1
+                print(f"survives  {mutant}", flush=True)
+    print(f"{len(found) - alive} of {len(found)} mutants of {file.name} found")
     return 0
 
 
