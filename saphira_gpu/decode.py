@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import contextlib
 from collections.abc import Iterable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow as pa
 
 from saphira_gpu import columns, spec
 from saphira_gpu._arrays import I64, U32, Bools
+from saphira_gpu._lazy import cached_property
 from saphira_gpu.batch import INT32_MAX, Batch, Tokens, bits, cumulated
 from saphira_gpu.engines import cpu
 from saphira_gpu.errors import InputError

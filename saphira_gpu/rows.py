@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
 
 import numpy as np
 
 from saphira_gpu import columns
 from saphira_gpu._arrays import I64
+from saphira_gpu._lazy import cached_property
 from saphira_gpu._options import Options
 from saphira_gpu.batch import Batch, Tokens
 from saphira_gpu.engines import cpu

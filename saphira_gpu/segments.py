@@ -7,13 +7,13 @@ stages that are shown.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from saphira_gpu._arrays import I64
+from saphira_gpu._lazy import cached_property
 from saphira_gpu.batch import Batch
 from saphira_gpu.engines import cpu
 from saphira_gpu.loaders import _bytelevel

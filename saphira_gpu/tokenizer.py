@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from saphira_gpu import columns, loaders
 from saphira_gpu._arrays import I64, Ids
+from saphira_gpu._lazy import cached_property
 from saphira_gpu._options import Dtype, Invalid, Options, Unit, on_device, one_of, options
 from saphira_gpu.batch import Batch, Tokens, as_bytes
 from saphira_gpu.decode import Decoder, DecodeStream

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from saphira_gpu._arrays import I64, Bools
+from saphira_gpu._lazy import cached_property
 from saphira_gpu.loaders import _bytelevel
 from saphira_gpu.spec import Spec
 

@@ -26,7 +26,9 @@ from test_loaders import rank_file, small_json
 
 import saphira_gpu
 from saphira_gpu import DeviceError, InputError, Report, Tokenizer, TokenizerFileError, reference
+from saphira_gpu._lazy import cached_property
 from saphira_gpu.engines import cpu
+from saphira_gpu.rows import Rows
 from saphira_gpu.spec import AddedToken
 
 TEXTS = ["", " ", "Hello world", "don't  stop\n\n 12é", "日本語 ☃ 🙂", "\u00a0x\u2003", "a" * 1000]
@@ -483,6 +485,33 @@ def test_fork_while_other_threads_encode(tok: Tokenizer) -> None:
         stop.set()
         for thread in threads:
             thread.join()
+
+
+def test_fork_while_another_thread_computes_a_property() -> None:
+    """The child must not wait for that thread, which it does not have."""
+    tok = Tokenizer.from_spec(small_spec())
+    forked, inside = threading.Event(), threading.Event()
+
+    class Slow(Rows):
+        @cached_property
+        def offsets(self) -> Any:
+            inside.set()
+            forked.wait(20)
+            return None
+
+    rows = Slow(tok._engine, tok.spec, tok._vocabulary)
+    thread = threading.Thread(target=lambda: rows.offsets)
+    thread.start()
+    inside.wait(20)
+    child = os.fork()
+    if child == 0:
+        forked.set()
+        os._exit(rows.offsets is not None)
+    try:
+        assert wait(child) == 0
+    finally:
+        forked.set()
+        thread.join()
 
 
 def wait(child: int, seconds: float = 20) -> int:

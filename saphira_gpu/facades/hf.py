@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 import saphira_gpu
 from saphira_gpu._arrays import I64, Ids
+from saphira_gpu._lazy import cached_property
 from saphira_gpu.batch import Batch
 from saphira_gpu.decode import Decoder
 from saphira_gpu.engines.cpu import Special

@@ -13,13 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 
 import saphira_gpu
 from saphira_gpu._arrays import Ids
+from saphira_gpu._lazy import cached_property
 from saphira_gpu.decode import Decoder
 from saphira_gpu.errors import InputError
 from saphira_gpu.vocabulary import Vocabulary
