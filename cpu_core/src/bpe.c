@@ -69,7 +69,9 @@ static uint32_t rank_at(const sa_bpe_tables *t, const window *w, uint32_t p) {
   return w->next[p] == NONE ? SA_NO_RANK : sa_pair_rank(t, w->ids[p], w->ids[w->next[p]]);
 }
 
-/* Monotone models: lists of positions by rank, emptied in ascending order of rank. Each pair enters one list
+/* (Fetching the pairs of the next merges of a list ahead of time was tried: no gain, lists are short.)
+ *
+ * Monotone models: lists of positions by rank, emptied in ascending order of rank. Each pair enters one list
  * once, so the cost is linear. Positions in a list come in no order; that matters only where occurrences of a
  * pair overlap, which takes equal halves: those are merged run by run, from the run's left end. */
 static void list_push(sa_merge_scratch *s, window *w, uint32_t rank, uint32_t p) {
@@ -235,9 +237,13 @@ static int64_t encode_windows(const sa_bpe_tables *t, sa_merge_scratch *s, const
     int joined = 0;
     for (int tries = 0; tries < JOIN_TRIES && j > 0; tries++) {
       const uint32_t expected = s->out[kept + j];
+      const int again = tries == 0 && n - at > size && memcmp(piece + at, piece + start, (size_t)size) == 0;
       end = n - at < size ? n : at + size;
       if (!out_reserve(s, kept + j + end - at)) return -1;
-      count = sa_bpe_window(t, s, piece + at, end - at, end == n, 1, s->out + kept + j);
+      if (again) /* a run of one letter, say: the same bytes, the same ids */
+        memmove(s->out + kept + j, s->out + kept, (size_t)count * sizeof *s->out);
+      else
+        count = sa_bpe_window(t, s, piece + at, end - at, end == n, 1, s->out + kept + j);
       if (count < 0) return -1;
       const uint32_t left = s->out[kept + j - 1], right = s->out[kept + j];
       joined = right == expected ? 1 : joins(t, s, piece + at, at + t->length[right] == n, left, right);
