@@ -92,7 +92,7 @@ def _cut(text: bytes, needles: Mapping[bytes, AddedToken], mode: str) -> list[Se
             break
         start, content, token = min(found, key=lambda hit: (hit[0], -len(hit[1])))
         search = end = start + len(content)
-        white = all(map(_is_white, classify(content)))
+        white = all(map(_is_white, classify(token.content.encode())))
         if (mode == "plain" and not white) or (mode == "hf_plain" and token.special):
             continue
         before = [char for char in chars if char.end <= start]

@@ -14,7 +14,7 @@ import tokenizers
 from oracles import FUZZ_SIZE, byte_positions, hf_of, random_texts, small_spec
 from tokenizers import Regex, normalizers
 
-from saphira_gpu import reference
+from saphira_gpu import Tokenizer, reference
 from saphira_gpu.errors import TokenizerFileError, UnsupportedError
 from saphira_gpu.normalizers import Program
 from saphira_gpu.spec import NORMALIZERS, Normalizer, Spec
@@ -219,6 +219,16 @@ def test_a_token_normalized_to_nothing_matches_nothing() -> None:
     spec = replace(small_spec(added=ADDED), normalizers=(Normalizer("strip_right"),))
     assert reference.encode(spec, "a  b", "parse") == reference.encode(spec, "a  b", "hf_plain")
     assert spec.added[4].id not in reference.encode(spec, "a  b", "parse")
+
+
+def test_white_space_made_into_letters_goes_on_matching() -> None:
+    """special="plain" looks at a token's own content, not at what the normalizer makes of it."""
+    steps = (Normalizer("replace", " ", "xy"),)
+    spec = replace(small_spec(added=[("  ", "n"), ("a", "n")]), normalizers=steps)
+    for text in ("a  b", "xyxy"):
+        found = reference.encode(spec, text, "plain")
+        assert spec.added[0].id in found and spec.added[1].id not in found
+        assert Tokenizer.from_spec(spec).encode(text).tolist() == found
 
 
 def test_reference_positions_are_those_of_the_source() -> None:
