@@ -448,6 +448,14 @@ def test_gate_without_cupy(
     assert "not checked, no CuPy with NVRTC" in capsys.readouterr().out
 
 
+def test_gate_without_kernels(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(compile_gate, "kernel_files", list)
+    assert gate(monkeypatch, FakeNvrtc(LOG)) == compile_gate.NOT_CHECKED
+    assert "not checked, no kernel files in" in capsys.readouterr().out
+
+
 def test_real_gate() -> None:
     """The test kernels for all architectures, where CuPy and NVRTC are installed."""
     cupy = pytest.importorskip("cupy", reason="the compile gate needs CuPy (extra cuda13)")

@@ -1,8 +1,8 @@
 """Compiles every kernel file for every architecture with NVRTC, no GPU needed, and looks at what
 ptxas says: `python -m saphira_gpu.devices.compile_gate [--json FILE] [kernel files]`.
 
-Fails if a file doesn't compile or a kernel spills registers to memory. Without CuPy and NVRTC it
-says so, and exits with 2: nothing was checked.
+Fails if a file doesn't compile or a kernel spills registers to memory. Without CuPy and NVRTC, or
+without kernels, it says so, and exits with 2: nothing was checked.
 """
 
 from __future__ import annotations
@@ -98,6 +98,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"compile gate: not checked, no CuPy with NVRTC ({' '.join(str(error).split())})")
         return NOT_CHECKED
     files = [path.resolve() for path in options.files] or kernel_files()
+    if not files:
+        print(f"compile gate: not checked, no kernel files in {kernels_folder()}")
+        return NOT_CHECKED
     print(f"compile gate: NVRTC {version[0]}.{version[1]}, {len(files)} file(s)")
     rows: list[KernelReport] = []
     failed = False
