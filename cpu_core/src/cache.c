@@ -100,14 +100,24 @@ int sa_cache_init(sa_cache *c, int64_t bytes) {
   return c->hot8 && c->hot16 && c->back.entries && c->longer.entries && c->arena;
 }
 
+static void empty_back(sa_cache *c) {
+  memset(c->back.entries, 0, sizeof *c->back.entries << c->back.bits);
+  c->back.used = 0;
+}
+
+static void empty_longer(sa_cache *c) {
+  memset(c->longer.entries, 0, sizeof *c->longer.entries << c->longer.bits);
+  c->longer.used = c->arena_used = 0;
+}
+
+/* All of it: values in any table may lie in the spill list. */
 static void empty(sa_cache *c) {
   c->spill_used = 0;
   if (!c->on) return;
   memset(c->hot8, 0, sizeof *c->hot8 << c->hot8_bits);
   memset(c->hot16, 0, sizeof *c->hot16 << c->hot16_bits);
-  memset(c->back.entries, 0, sizeof *c->back.entries << c->back.bits);
-  memset(c->longer.entries, 0, sizeof *c->longer.entries << c->longer.bits);
-  c->back.used = c->longer.used = c->arena_used = 0;
+  empty_back(c);
+  empty_longer(c);
 }
 
 /* Doubles a list of items of `size` bytes until `need` fit; 0 where the bound or the memory forbids it. */
@@ -125,17 +135,19 @@ static int grow_list(void **list, int64_t *capacity, int64_t need, int64_t max, 
 
 int sa_cache_room(sa_cache *c) {
   const int64_t ids = c->spill_used + SA_CHUNK_BYTES + SA_CACHE_LONGEST;
-  int full = ids > c->spill_capacity &&
-             !grow_list((void **)&c->spill, &c->spill_capacity, ids, c->spill_max, sizeof *c->spill);
+  if (ids > c->spill_capacity &&
+      !grow_list((void **)&c->spill, &c->spill_capacity, ids, c->spill_max, sizeof *c->spill))
+    empty(c);
   if (c->on) {
-    if (c->back.used > LOAD(c->back.bits)) full |= c->back.bits == c->back.max_bits || !grow16(&c->back);
-    if (c->longer.used > LOAD(c->longer.bits))
-      full |= c->longer.bits == c->longer.max_bits || !grow_long(&c->longer);
+    if (c->back.used > LOAD(c->back.bits) && (c->back.bits == c->back.max_bits || !grow16(&c->back)))
+      empty_back(c);
     const int64_t bytes = c->arena_used + SA_CACHE_LONGEST;
-    if (bytes > c->arena_capacity)
-      full |= !grow_list((void **)&c->arena, &c->arena_capacity, bytes, c->arena_max, 1);
+    const int full = c->longer.used > LOAD(c->longer.bits) &&
+                     (c->longer.bits == c->longer.max_bits || !grow_long(&c->longer));
+    if (full || (bytes > c->arena_capacity &&
+                 !grow_list((void **)&c->arena, &c->arena_capacity, bytes, c->arena_max, 1)))
+      empty_longer(c);
   }
-  if (full) empty(c);
   return c->spill_used + SA_CHUNK_BYTES + SA_CACHE_LONGEST <= c->spill_capacity;
 }
 

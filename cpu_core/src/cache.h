@@ -10,8 +10,8 @@
  *   or, count 0: bits 0..31 where the ids are in the spill list, bits 32..59 how many
  *   bit 62       of a piece that has no ids, SA_NOTHING: a value is never 0
  *
- * Tables grow with what is put in them, up to the bound. When one is full all of the cache is emptied, at the
- * start of a chunk, so that values stay good within one.
+ * Tables grow with what is put in them, up to the bound. A table that is full is emptied, and all of the cache
+ * when the spill list is: at the start of a chunk, so that values stay good within one.
  */
 #ifndef SA_CACHE_H
 #define SA_CACHE_H
