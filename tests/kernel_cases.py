@@ -57,11 +57,11 @@ def notes_of_others(device: Device, n: int, threads: int) -> None:
 
 def word_starts(device: Device, n: int, threads: int) -> None:
     rng = np.random.default_rng(n)
-    text = np.frombuffer(rng.choice(list(b"abcXYZ 1.\n"), n).astype(np.uint8).tobytes(), np.uint8)
+    text = np.frombuffer(rng.choice(list(b"azAZ 1@[`{"), n).astype(np.uint8).tobytes(), np.uint8)
     letters = np.isin(text | 0x20, np.arange(ord("a"), ord("z") + 1))
     expected = np.flatnonzero(letters & ~np.concatenate([[False], letters[:-1]]))
     tiles = -(-n // (16 * threads))
-    padded = np.zeros(-(-n // 16) * 16, np.uint8)
+    padded = np.full(-(-n // 16) * 16, ord("x"), np.uint8)  # no part of the text
     padded[:n] = text
     words, count = device.empty(n, np.uint32), device.empty(1, np.uint32)
     states, ticket = device.zeros(tiles, np.uint64), device.zeros(1, np.uint32)

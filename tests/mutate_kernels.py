@@ -90,7 +90,14 @@ def run_cases(module: str, cases: list[str]) -> None:
         ):
             device = HostDevice(check=check, schedule=schedule, stall_rounds=2000, seconds=10)
             for case in cases:
-                for n, threads in ((1, 32), (31, 64), (4097, 64), (2500, 256), (3000, 1024)):
+                for n, threads in (
+                    (1, 32),
+                    (31, 64),
+                    (4000, 64),
+                    (4097, 64),
+                    (2500, 256),
+                    (3000, 1024),
+                ):
                     known[case](device, n, threads)
 
 
