@@ -307,7 +307,7 @@ def test_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:
 
 
 def test_a_warning_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(name: str) -> Any:
+    def load(name: str, **options: Any) -> Any:
         warnings.warn("stored truncation\nis not applied", UserWarning, stacklevel=2)
         return tok_gpt2
 
