@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -155,6 +156,15 @@ def test_random_added_tokens(isa: str, special: str) -> None:
         expected = oracles.hf_ids(hf, texts, "parse" if special == "parse" else "hf_plain")
         found = lists(Tokenizer.from_spec(spec).encode_batch(texts, special=special))
         assert found == expected, (spec.added, texts)
+
+
+def test_white_space_that_is_tokens_takes_linear_time() -> None:
+    """Each of them takes the white space beside it: by looking at all of it each time, 30 s."""
+    for flag in "lr":
+        tokenizer = Tokenizer.from_spec(oracles.small_spec(added=[("\n", flag)]))
+        begun = time.monotonic()
+        assert len(tokenizer.encode("\n" * 200_000, special="parse")) == 200_000
+        assert time.monotonic() - begun < 10
 
 
 @pytest.mark.parametrize("special", ["plain", "parse", "hf_plain"])

@@ -275,11 +275,10 @@ static int32_t find(const search *s, const sa_needles *needles, const sa_needles
     if (flags & SA_ADDED_SINGLE_WORD &&
         (run_start(s->text, lo, start, hi, WORD, 1) < start || run_end(s->text, end, hi, WORD, 1) > end))
       continue;
-    if (flags & SA_ADDED_LSTRIP) {
-      start = run_start(s->text, lo, start, hi, WHITE, INT64_MAX);
-      if (start < from) start = from;
-    }
-    if (flags & SA_ADDED_RSTRIP) end = run_end(s->text, end, hi, WHITE, INT64_MAX);
+    /* Neither looks again at what the last token took, or white space that is itself tokens would cost its
+     * square: before `from` all of it is white space, where this match reaches into it. */
+    if (flags & SA_ADDED_LSTRIP) start = run_start(s->text, from, start, hi, WHITE, INT64_MAX);
+    if (flags & SA_ADDED_RSTRIP) end = run_end(s->text, end < from ? from : end, hi, WHITE, INT64_MAX);
     if (end <= start) { /* lstrip within what the last token's rstrip took: nothing is left of the match */
       if (s->hits) s->hits[added]++;
       if (s->special != SA_SPECIAL_ERROR || a->blank[added]) continue;
