@@ -114,6 +114,7 @@ def test_nothing_there(tmp_path: Path, out: Path) -> None:
     (tmp_path / "empty").mkdir()
     refused("no such file or folder", "tokenize", tmp_path / "no.parquet", "--out", out)
     refused("no file matches", "tokenize", f"{tmp_path}/*.parquet", "--out", out)
+    refused("an input is an empty string", "tokenize", "", "--out", out)
     refused("empty: no .parquet", "tokenize", tmp_path / "empty", "--out", out)
     refused("no such file or folder", "tokenize", "memory://nowhere/x.parquet", "--out", out)
     refused("no file matches", "tokenize", "memory://nowhere/*.parquet", "--out", out)

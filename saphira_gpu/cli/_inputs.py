@@ -44,11 +44,13 @@ class Source:
 def expand(arguments: list[str], out: Path) -> list[Source]:
     """All input files, in a fixed order: arguments as given, folders and globs sorted by name.
 
-    Raises InputError for an argument that matches nothing, or a file that is neither Parquet nor
-    Arrow IPC by its suffix.
+    Raises InputError for an argument that is empty or matches nothing, or a file that is neither
+    Parquet nor Arrow IPC by its suffix.
     """
     sources: list[Source] = []
     for argument in arguments:
+        if not argument:  # a shell variable that isn't set; as a path it would be this folder
+            raise InputError("an input is an empty string: name a file, a folder or a URL")
         if "://" in argument and not Path(argument).exists():
             sources.extend(_from_url(argument))
         else:

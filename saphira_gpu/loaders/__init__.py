@@ -41,6 +41,8 @@ def find(
 ) -> Source:
     """The source itself, read into memory but not yet parsed."""
     path = Path(source)
+    if os.fspath(source) == "":  # as a path it would be this folder
+        raise TokenizerFileError("the name of the tokenizer is an empty string")
     if path.is_dir():
         return _file(_of_folder(path, scheme), scheme)
     if path.exists():
