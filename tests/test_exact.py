@@ -499,3 +499,20 @@ def test_null_and_empty_rows(isa: str, gpt2: Tokenizer) -> None:
     rows: Sequence[bytes | None] = [None, b"", b"a", None, b"\xff", b"", b" b", None]
     found = gpt2.encode_arrow(pa.array(rows, pa.binary())).to_pylist()
     assert found == [None if row is None else gpt2.encode(row).tolist() for row in rows]
+
+
+@pytest.mark.parametrize("cache_bytes", [1 << 16, 1 << 18])
+def test_pieces_merged_twice_in_a_full_cache(isa: str, cache_bytes: int) -> None:
+    """Where the table behind the hot ones takes no more, an odd word is merged again and again."""
+    source = random.Random(1)
+    letters = "bcdfghjklmnpqrstvwxz"
+    odd = ["".join(source.choices(letters, k=k)) for k in (6, 7, 12, 14, 15) for _ in range(40)]
+    words = [
+        "".join(source.choices(letters, k=3)) if source.random() < 0.8 else source.choice(odd)
+        for _ in range(9000)
+    ]
+    text = " ".join(words)
+    expected = Tokenizer.load("gpt2", cache_bytes=0).encode(text).tolist()
+    tokenizer = Tokenizer.load("gpt2", cache_bytes=cache_bytes)
+    for _ in range(2):
+        assert tokenizer.encode(text).tolist() == expected

@@ -93,13 +93,14 @@ static inline sa_entry16 *sa_hot16(const sa_cache *c, uint64_t hash) {
   return c->hot16 + (hash >> (32 - c->hot16_bits) & ~(uint64_t)1);
 }
 
-/* A new entry goes first in its set and pushes the older ones back, one of them out. */
+/* A new entry goes first in its set and pushes the older ones back, one of them out. A key must never stand in a set
+ * twice: its values may differ, in where they were spilled, and look-ups join what matches. */
 static inline void sa_hot8_put(sa_entry8 *set, uint64_t key, uint64_t value) {
-  set[1] = set[0];
+  if (set[0].key != key) set[1] = set[0];
   set[0].key = key, set[0].value = value;
 }
 static inline void sa_hot16_put(sa_entry16 *set, uint64_t low, uint64_t high, uint64_t value) {
-  set[1] = set[0];
+  if (set[0].low != low || set[0].high != high) set[1] = set[0];
   set[0].low = low, set[0].high = high, set[0].value = value;
 }
 
