@@ -129,6 +129,36 @@ static void compare(const toy *t, const sa_model *model) {
   st_unguard(text), st_unguard(out);
 }
 
+/* Tables that fill up and are emptied again and again: as with no cache at all. The text is words of a few letters
+ * that come back now and then. */
+static void exhaust(const sa_model *model) {
+  enum { BYTES = 400000, WORDS = 9000 };
+  static uint8_t words[WORDS][16], text[BYTES];
+  static uint32_t expected[BYTES], got[BYTES];
+  int64_t n = 0, offsets[2], row_ids[2];
+  for (int w = 0; w < WORDS; w++)
+    for (int k = 0; k < 16; k++) words[w][k] = "abeb"[st_below(4)];
+  while (n < BYTES - 20) {
+    const int length = 1 + (int)st_below(16);
+    text[n++] = ' ';
+    memcpy(text + n, words[st_below(WORDS)], (size_t)length);
+    n += length;
+  }
+  offsets[0] = 0, offsets[1] = n;
+  const sa_rows rows = {text, offsets, 64, 1, NULL, 0};
+  const sa_options options = {SA_SPECIAL_PLAIN, 1, BYTES};
+  for (int64_t size = 0; size <= 4 << 20; size = size ? 2 * size : 64 << 10) {
+    sa_encoder *encoder = sa_encoder_new(model, size);
+    for (int call = 0; call < 3; call++) {
+      sa_report report;
+      const int32_t status = sa_encode(encoder, &rows, &options, size ? got : expected, row_ids, NULL, &report);
+      st_check(status == SA_OK && (!size || memcmp(got, expected, (size_t)report.tokens * sizeof *got) == 0),
+               "encode: %lld bytes of words, cache %lld, call %d", (long long)n, (long long)size, call);
+    }
+    sa_encoder_free(encoder);
+  }
+}
+
 void st_encode(void) {
   const int32_t isa = sa_isa_active();
   static toy t;
@@ -140,6 +170,7 @@ void st_encode(void) {
     sa_model *model = sa_model_new(&plan, error, sizeof error);
     if (!st_check(model != NULL, "encode: %s", error)) continue;
     for (int k = 0; k < 25; k++) compare(&t, model);
+    if (model_number < 2) exhaust(model);
     sa_model_free(model);
   }
   sa_isa_select(isa);
