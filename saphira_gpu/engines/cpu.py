@@ -30,7 +30,7 @@ except ImportError as error:
 ffi: Any = _ffi
 lib: Any = _lib
 
-# Holds the cache's 2^18 slots.
+# 2^19 slots for pieces of up to 15 bytes and 2^18 for longer ones, when they have grown to it.
 DEFAULT_CACHE_BYTES = 64 << 20
 
 Special = Literal["plain", "parse", "hf_plain", "error"]
