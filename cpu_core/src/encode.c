@@ -14,8 +14,6 @@ sa_context *sa_context_new(const sa_model *model, int64_t cache_bytes) {
   sa_context *c = calloc(1, sizeof *c);
   if (!c) return NULL;
   c->model = model;
-  c->pieces = c->misses = 0;
-  memset(&c->merge, 0, sizeof c->merge);
   c->work = model->program ? calloc(1, sizeof *c->work) : NULL;
   if (!sa_cache_init(&c->cache, cache_bytes) || (model->program && !c->work)) {
     sa_context_free(c);
@@ -250,6 +248,7 @@ static int64_t encode_pieces(sa_context *c, pieces *p, uint32_t *ids, int64_t *r
   uint32_t *out = ids;
   int64_t carried = 0;   /* start of the piece whose end is not known yet */
   int64_t chunk = 0, row = 0;
+  c->n_pending = 0;      /* a call that failed may have left some */
   for (;;) {
     const int64_t words = next_words(p, c->bits);
     const int64_t n = words ? backend->extract(c->bits, (size_t)words, 0, c->starts) : 0;
