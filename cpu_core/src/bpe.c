@@ -227,7 +227,8 @@ static int64_t encode_windows(const sa_bpe_tables *t, sa_merge_scratch *s, const
                               int64_t size) {
   int64_t start = 0, end = n < size ? n : size;
   if (!out_reserve(s, end)) return -1;
-  int64_t kept = 0, count = sa_bpe_window(t, s, piece, end, end == n, 1, s->out);
+  int64_t before = s->steps, kept = 0, count = sa_bpe_window(t, s, piece, end, end == n, 1, s->out);
+  int64_t steps = s->steps - before; /* of the last window that was merged */
   while (count >= 0 && end < n) {
     /* out[0, kept) is final; out[kept, kept + count) encodes [start, end). Its tokens near the end may be
      * wrong for want of what follows: go on from a boundary some tokens before. */
@@ -240,10 +241,14 @@ static int64_t encode_windows(const sa_bpe_tables *t, sa_merge_scratch *s, const
       const int again = tries == 0 && n - at > size && memcmp(piece + at, piece + start, (size_t)size) == 0;
       end = n - at < size ? n : at + size;
       if (!out_reserve(s, kept + j + end - at)) return -1;
-      if (again) /* a run of one letter, say: the same bytes, the same ids */
+      if (again) { /* a run of one letter, say: the same bytes, the same ids; its merges count again */
         memmove(s->out + kept + j, s->out + kept, (size_t)count * sizeof *s->out);
-      else
+        s->steps += steps;
+      } else {
+        before = s->steps;
         count = sa_bpe_window(t, s, piece + at, end - at, end == n, 1, s->out + kept + j);
+        steps = s->steps - before;
+      }
       if (count < 0) return -1;
       const uint32_t left = s->out[kept + j - 1], right = s->out[kept + j];
       joined = right == expected ? 1 : joins(t, s, piece + at, at + t->length[right] == n, left, right);
