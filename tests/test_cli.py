@@ -83,6 +83,7 @@ def test_schema_and_origin(tok: Any, tmp_path: Path) -> None:
         "column": "text",
         "special": "plain",
         "invalid": "contract",
+        "bos_id": None,
         "eos_id": None,
     }
 
@@ -159,6 +160,30 @@ def test_append_eos(tok: Any, tmp_path: Path) -> None:
     assert counts == [None if row is None else len(row) for row in expected]
     other = _tokenized(source, tmp_path / "given", "--append-eos", "--eos-token", "!")
     assert ids_of(other) == [None if row is None else [*row[:-1], 0] for row in expected]
+
+
+def test_prepend_bos(tok: Any, tmp_path: Path) -> None:
+    texts = ["hello world", None, "", "日本", None, "x"]
+    source = write(tmp_path / "a.parquet", texts)
+    own = [None if text is None else tok.encode(text).tolist() for text in texts]
+    one = _tokenized(source, tmp_path / "one", "--prepend-bos", "--bos-token", "!")
+    assert ids_of(one) == [None if row is None else [0, *row] for row in own]
+    both = _tokenized(
+        source, tmp_path / "both", "--prepend-bos", "--bos-token", '"', "--append-eos"
+    )
+    expected = [None if row is None else [1, *row, 50256] for row in own]
+    assert ids_of(both) == expected
+    counts = pq.read_table(both)["num_tokens"].to_pylist()
+    assert counts == [None if row is None else len(row) for row in expected]
+    refused = CliRunner().invoke(
+        app, ["tokenize", str(source), "--out", str(tmp_path / "no"), "--prepend-bos"]
+    )
+    assert refused.exit_code == 1 and not (tmp_path / "no").exists()
+    assert "names no begin-of-text token" in refused.stderr and "--bos-token" in refused.stderr
+    alone = CliRunner().invoke(
+        app, ["tokenize", str(source), "--out", str(tmp_path / "no"), "--bos-token", "!"]
+    )
+    assert alone.exit_code == 2 and "needs --prepend-bos" in alone.stderr
 
 
 def test_eos_of_a_file_is_in_the_config_beside_it(tmp_path: Path) -> None:

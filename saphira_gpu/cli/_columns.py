@@ -27,32 +27,37 @@ def output_schema(kept: list[pa.Field], about: dict[str, Any], dtype: np.dtype[A
     )
 
 
-def id_columns(ids: Any, eos: int | None) -> tuple[pa.ListArray, pa.Int64Array]:
+def id_columns(ids: Any, bos: int | None, eos: int | None) -> tuple[pa.ListArray, pa.Int64Array]:
     """Ids and counts of a batch's rows; null rows are null in both.
 
-    ids: a pyarrow ListArray or LargeListArray of integers. eos: an id appended to every row that is
-    not null, and counted.
+    ids: a pyarrow ListArray or LargeListArray of integers. bos, eos: ids put before and after those
+    of every row that is not null, and counted.
     Raises InputError where the ids outnumber what list offsets can address (2^31 - 1).
     """
     valid = ids.is_valid().to_numpy(zero_copy_only=False)
     lengths = ids.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    lengths += valid * ((bos is not None) + (eos is not None))
     mask = None if valid.all() else ~valid
-    counts = pa.array(lengths + valid if eos is not None else lengths, pa.int64(), mask=mask)
-    if eos is None and pa.types.is_list(ids.type):
+    counts = pa.array(lengths, pa.int64(), mask=mask)
+    if bos is None and eos is None and pa.types.is_list(ids.type):
         return ids, counts
     values = ids.flatten().to_numpy(zero_copy_only=False)  # without what null rows may cover
-    if eos is not None:
-        lengths += valid
-        ends = np.cumsum(lengths)
-        is_text = np.ones(int(ends[-1]) if len(ends) else 0, np.bool_)
-        is_text[ends[valid] - 1] = False
-        longer = np.full(len(is_text), eos, values.dtype)
+    ends = np.cumsum(lengths)
+    n = int(ends[-1]) if len(ends) else 0
+    if n > 2**31 - 1:
+        raise InputError(f"{n} ids in one row do not fit {pa.list_(ids.type.value_type)}")
+    if n > len(values):
+        edges = [(bos, ends[valid] - lengths[valid]), (eos, ends[valid] - 1)]
+        is_text = np.ones(n, np.bool_)
+        longer = np.empty(n, values.dtype)
+        for token, places in edges:
+            if token is not None:
+                is_text[places] = False
+                longer[places] = token
         longer[is_text] = values
         values = longer
-    if len(values) > 2**31 - 1:
-        raise InputError(f"{len(values)} ids in one row do not fit {pa.list_(ids.type.value_type)}")
     offsets = np.zeros(len(lengths) + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:], dtype=np.int32)
+    offsets[1:] = ends
     lists = pa.ListArray.from_arrays(
         pa.array(offsets),
         pa.array(values, ids.type.value_type),

@@ -99,7 +99,16 @@ def _header(parquet: Any, about: dict[str, Any], given: str | None) -> str:
         counts = (batch.column(0) for batch in parquet.iter_batches(columns=[NUM_TOKENS]))
         lines.append(("tokens", f"{sum(pc.sum(count).as_py() or 0 for count in counts):,}"))
     lines.append(("tokenizer", str(about.get("tokenizer", given))))
-    keys = ("scheme", "revision", "fingerprint", "special", "invalid", "eos_id", "version")
+    keys = [
+        "scheme",
+        "revision",
+        "fingerprint",
+        "special",
+        "invalid",
+        "bos_id",
+        "eos_id",
+        "version",
+    ]
     lines += [(key, str(about[key])) for key in keys if about.get(key) is not None]
     lines.append(("columns", ", ".join(f"{f.name}: {f.type}" for f in schema)))
     width = max(len(label) for label, _ in lines)

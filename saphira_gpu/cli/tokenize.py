@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -72,6 +72,18 @@ def tokenize(
             metavar="TOK", help="The token of --append-eos; by default the tokenizer's own."
         ),
     ] = None,
+    prepend_bos: Annotated[
+        bool,
+        typer.Option(
+            "--prepend-bos", help="Put the begin-of-text token before every row not null."
+        ),
+    ] = False,
+    bos_token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOK", help="The token of --prepend-bos; by default the tokenizer's own."
+        ),
+    ] = None,
     special: SpecialOption = Special.PLAIN,
     invalid: InvalidOption = Invalid.CONTRACT,
     dtype: Annotated[
@@ -101,6 +113,8 @@ def tokenize(
             raise typer.BadParameter(f"{name} is a column of the output", param_hint="--keep")
     if eos_token is not None and not append_eos:
         raise typer.BadParameter("it needs --append-eos", param_hint="--eos-token")
+    if bos_token is not None and not prepend_bos:
+        raise typer.BadParameter("it needs --prepend-bos", param_hint="--bos-token")
     if re.match(r"[a-z][a-z0-9+.-]+:/", str(out)):
         raise typer.BadParameter(f"{out} is not a local folder", param_hint="--out")
 
@@ -112,7 +126,8 @@ def tokenize(
         revision=revision,
         column=column,
         kept=kept,
-        eos=eos_id(model, eos_token) if append_eos else None,
+        bos=edge_id(model, "bos", bos_token) if prepend_bos else None,
+        eos=edge_id(model, "eos", eos_token) if append_eos else None,
         overwrite=overwrite,
         options={
             "device": device,
@@ -143,18 +158,20 @@ def tokenize(
         typer.echo(totals.summary(special.value, invalid.value))
 
 
-def eos_id(model: "Tokenizer", given: str | None) -> int:
-    """The id of the end-of-text token: `given`, else the one that the tokenizer's own definition
-    names.
+def edge_id(model: "Tokenizer", edge: Literal["bos", "eos"], given: str | None) -> int:
+    """The id of the token that begins or ends a text: `given`, else the one that the tokenizer's
+    own definition names.
 
     Raises InputError where there is none, TokenizerFileError where the vocabulary doesn't have it.
     """
     from saphira_gpu.errors import InputError
 
-    token = given if given is not None else model.eos
+    token = given if given is not None else getattr(model.spec, edge)
     if token is None:
+        place = "begin" if edge == "bos" else "end"
         raise InputError(
-            "this tokenizer names no end-of-text token (tokenizer_config.json); give --eos-token"
+            f"this tokenizer names no {place}-of-text token (tokenizer_config.json); "
+            f"give --{edge}-token"
         )
     return model.token_id(token)
 
@@ -169,6 +186,7 @@ class Job:
     revision: str | None
     column: str
     kept: list[str]
+    bos: int | None
     eos: int | None
     overwrite: bool
     options: dict[str, Any]
@@ -228,7 +246,7 @@ class Job:
         text, report = batch.column(self.column), totals.report
         try:
             ids = self.model.encode_arrow(text, report=report, **self.options)
-            lists, counts = id_columns(ids, self.eos)
+            lists, counts = id_columns(ids, self.bos, self.eos)
         except InputError as error:
             raise about_file(source.shown, error, first_row) from None
         totals.tokens += pc.sum(counts).as_py() or 0
@@ -248,6 +266,7 @@ class Job:
             "column": self.column,
             "special": self.options["special"],
             "invalid": self.options["invalid"],
+            "bos_id": self.bos,
             "eos_id": self.eos,
         }
 
