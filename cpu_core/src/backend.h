@@ -67,6 +67,11 @@ static inline int64_t sa_offset(const void *offsets, int32_t bits, int64_t i) {
   return bits == 64 ? ((const int64_t *)offsets)[i] : ((const int32_t *)offsets)[i];
 }
 
+static inline int sa_is_null(const sa_rows *rows, int64_t row) {
+  const int64_t bit = rows->validity_offset + row;
+  return rows->validity && !(rows->validity[bit >> 3] >> (bit & 7) & 1);
+}
+
 static inline void sa_segments_begin(sa_segments *s, const void *offsets, int32_t bits, int64_t n) {
   s->offsets = offsets;
   s->bits = bits;

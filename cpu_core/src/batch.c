@@ -133,11 +133,6 @@ static int64_t offset_of(const sa_rows *rows, int64_t row) {
   return sa_offset(rows->offsets, rows->offset_bits, row);
 }
 
-static int is_null(const sa_rows *rows, int64_t row) {
-  const int64_t bit = rows->validity_offset + row;
-  return rows->validity && !(rows->validity[bit >> 3] >> (bit & 7) & 1);
-}
-
 /* What the rows before `row` weigh: their bytes and a little for each. */
 static int64_t weight(const sa_rows *rows, int64_t row) {
   return offset_of(rows, row) - offset_of(rows, 0) + ROW_WEIGHT * row;
@@ -230,7 +225,7 @@ static int64_t next_barrier(const worker *w, const item *it, int64_t row, int se
   }
   if (rows->validity)
     for (int64_t r = row; r < barrier; r++)
-      if (is_null(rows, r) && offsets[r] < offsets[r + 1]) return r;
+      if (sa_is_null(rows, r) && offsets[r] < offsets[r + 1]) return r;
   return barrier;
 }
 
@@ -249,7 +244,7 @@ static int64_t encode_item(worker *w, const item *it, uint32_t *out) {
       n += got;
     }
     if (barrier == it->row_end) break;
-    if (!is_null(j->rows, barrier)) {
+    if (!sa_is_null(j->rows, barrier)) {
       const int64_t got = encode_special_row(w, barrier, offsets[barrier], offsets[barrier + 1], out + n);
       if (got < 0) return got;
       n += got;
@@ -389,7 +384,7 @@ static int64_t encode_made_item(worker *w, const item *it, sa_slab *slab) {
   w->made.n = 0;
   for (int64_t row = it->row; row < it->row_end; row++) {
     const uint8_t *text = j->rows->text + offsets[row];
-    int64_t n = is_null(j->rows, row) ? 0 : offsets[row + 1] - offsets[row];
+    int64_t n = sa_is_null(j->rows, row) ? 0 : offsets[row + 1] - offsets[row];
     int special = search && sa_added_next(added, SA_PASS_RAW, text, 0, n) < n;
     if (!special && n) {
       const uint8_t *made = text;

@@ -139,11 +139,6 @@ void sa_draft_release(sa_draft *w) {
   for (int i = 0; i < SA_ROOMS; i++) free(w->memory[i].at);
 }
 
-static int is_null(const sa_rows *rows, int64_t row) {
-  const int64_t bit = rows->validity_offset + row;
-  return rows->validity && !(rows->validity[bit / 8] >> (bit % 8) & 1);
-}
-
 /* Sets bits [from, to) of drop. */
 static void drop_range(sa_draft *w, int64_t from, int64_t to) {
   while (from < to) {
@@ -180,7 +175,7 @@ static int32_t run_steps(sa_draft *w, const sa_program *p, const sa_rows *rows, 
   if (status != SA_OK) return status;
   for (int64_t i = 0; i < w->n_rows; i++) w->cuts[w->given[i] / 64] |= (uint64_t)1 << (w->given[i] % 64);
   for (int64_t i = 0; rows->validity && i < w->n_rows; i++)
-    if (is_null(rows, row + i)) drop_range(w, w->given[i], w->given[i + 1]);
+    if (sa_is_null(rows, row + i)) drop_range(w, w->given[i], w->given[i + 1]);
   for (int64_t i = 0; i < p->n_steps && status == SA_OK && w->n > 0; i++) {
     const sa_step *step = &p->steps[i];
     status = is_rewrite(step->stage.kind) ? sa_step_rewrite(w, step) : sa_step_cut(w, step);
