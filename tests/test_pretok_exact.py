@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import itertools
+from array import array
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import oracles
@@ -66,6 +68,45 @@ def compare(scheme: str, texts: Sequence[str]) -> int:
     return len(texts)
 
 
+def compare_in_contexts(scheme: str, chars: Sequence[str]) -> int:
+    """tiktoken gives our pieces of each character c alone, and of ca, ac, aca with a one of
+    CONTEXTS. Whatever it splits off such a text is one of these texts or an a, and so a token: the
+    lengths of its tokens are those of its pieces. Returns how many texts there were."""
+    texts = list(chars)
+    for a in CONTEXTS:
+        texts += [text for c in chars for text in (c + a, a + c, f"{a}{c}{a}")]
+    ours = PreTokenizer.from_config(scheme_config(SCHEMES[scheme], "tiktoken"), "tiktoken")
+    column = pa.array(texts, pa.large_string())
+    spans = ours.pre_tokenize_arrow(column, threads=1)
+    tokens = [*(bytes([byte]) for byte in range(256)), *map(str.encode, [*CONTEXTS, *texts])]
+    ranks = {token: id for id, token in enumerate(dict.fromkeys(tokens))}
+    encoding = tiktoken.Encoding(
+        scheme,
+        pat_str=SCHEMES[scheme]["patterns"]["tiktoken"],
+        mergeable_ranks=ranks,
+        special_tokens={},
+    )
+    counts, ids = array("q"), array("I")
+    for text in texts:
+        found = encoding._core_bpe.encode_ordinary(text)
+        counts.append(len(found))
+        ids.extend(found)
+    lengths = np.fromiter(map(len, ranks), np.int64)[np.frombuffer(ids, np.uint32)]
+    ends = np.cumsum(lengths)
+    rows = np.repeat(np.frombuffer(column.buffers()[1], np.int64)[: len(texts)], counts)
+    assert np.diff(np.asarray(spans.offsets)).tolist() == counts.tolist()
+    starts, stops = (field.to_numpy() + rows for field in spans.flatten().flatten())
+    assert np.array_equal(stops, ends)
+    assert np.array_equal(starts, ends - lengths)
+    return len(texts)
+
+
+def from_config_of(scheme: str) -> Any:
+    """`PreTokenizer.from_config`, but always with a scheme's own pattern."""
+    config = scheme_config(SCHEMES[scheme], "tiktoken")
+    return lambda *_: PreTokenizer(config, "tiktoken")
+
+
 def test_a_wrong_split_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison itself: where tiktoken splits by another pattern, it fails."""
     other = {"tekken": "o200k", "o200k": "tekken", "gpt2": "cl100k", "qwen2": "llama3"}
@@ -77,6 +118,11 @@ def test_a_wrong_split_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
             patch.setitem(globals(), "pieces_of", lambda *_, ours=ours: ours)
             with pytest.raises(AssertionError):
                 compare(scheme, [text[scheme]])
+    for scheme, patterned in other.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(PreTokenizer, "from_config", from_config_of(patterned))
+            with pytest.raises(AssertionError):
+                compare_in_contexts(scheme, [chr(c) for c in range(128)])
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -104,15 +150,17 @@ def test_random_strings_long(scheme: str) -> None:
     compare(scheme, oracles.random_unicode(scheme, 5_000, 60))
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_characters(scheme: str) -> None:
+    """Those of up to two bytes, alone and in CONTEXTS."""
+    assert compare_in_contexts(scheme, [chr(c) for c in range(0x800)]) == 22 * 0x800
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_every_character(scheme: str) -> None:
-    """Each code point c alone, and as ca, ac, aca with a one of CONTEXTS."""
     count = 0
-    for first in range(0, 0x110000, 0x2000):
-        chars = [chr(c) for c in range(first, first + 0x2000) if not 0xD800 <= c < 0xE000]
-        texts = list(chars)
-        for a in CONTEXTS:
-            texts += [text for c in chars for text in (c + a, a + c, f"{a}{c}{a}")]
-        count += compare(scheme, texts)
+    for first in range(0, 0x110000, 0x800):
+        chars = [chr(c) for c in range(first, first + 0x800) if not 0xD800 <= c < 0xE000]
+        count += compare_in_contexts(scheme, chars)
     assert count == 22 * (0x110000 - 0x800)
