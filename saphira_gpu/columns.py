@@ -46,12 +46,7 @@ def read(column: Any) -> Column:
     A table, record batch or struct of one column is that column.
     Raises InputError, naming the type, for anything else.
     """
-    array = imported(column)
-    while pa.types.is_struct(array.type):
-        if array.type.num_fields != 1:
-            names = ", ".join(field.name for field in array.type)
-            raise InputError(f"a table or struct of one column is a column; this one has: {names}")
-        array = _only_field(array)
+    array = only_column(imported(column))
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
@@ -78,6 +73,19 @@ def imported(column: Any) -> pa.Array | pa.ChunkedArray:
         f"{type(column).__module__}.{type(column).__qualname__} is no Arrow column "
         "(it has neither __arrow_c_array__ nor __arrow_c_stream__); lists go to encode_batch"
     )
+
+
+def only_column(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """The array itself, or the one column of a table, record batch or struct.
+
+    Raises InputError, naming them, where there are none or several.
+    """
+    while pa.types.is_struct(array.type):
+        if array.type.num_fields != 1:
+            names = ", ".join(field.name for field in array.type)
+            raise InputError(f"a table or struct of one column is a column; this one has: {names}")
+        array = _only_field(array)
+    return array
 
 
 def _only_field(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

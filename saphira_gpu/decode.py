@@ -92,12 +92,12 @@ class Decoder:
             if hasattr(ids, "as_py"):  # an Arrow scalar
                 ids = ids.as_py()
             try:
-                parts.append(integers([] if ids is None else ids))
+                parts.append(_signed(integers([] if ids is None else ids)))
             except InputError as error:
                 raise InputError(f"row {row}, {error}", row) from None
             valid.append(ids is not None)
         offsets = cumulated(np.array([len(part) for part in parts], np.int64))
-        numbers: _Integers = np.concatenate([np.zeros(0, np.int64), *map(_signed, parts)])
+        numbers: _Integers = np.concatenate([np.zeros(0, np.int64), *parts])
         tokens = Tokens(numbers, offsets, np.array(valid, np.bool_))
         texts: list[str | None] = _texts([self._decoded(tokens, skip_special, 0)], errors)[
             0
@@ -109,7 +109,7 @@ class Decoder:
     ) -> pa.Array | pa.ChunkedArray:
         """The text of a column of lists of ids; see `Tokenizer.decode_arrow`."""
         codecs.lookup_error(errors)
-        array = columns.imported(column)
+        array = columns.only_column(columns.imported(column))
         chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
         first = 0
         done = []
@@ -166,10 +166,16 @@ class Decoder:
 
 
 def _signed(numbers: _Integers) -> _Integers:
-    """int64, -1 for a number that is too large for it."""
-    if numbers.dtype == np.uint64:
-        return np.where(numbers < 2**63, numbers, 0).astype(np.int64) - (numbers >= 2**63)
-    return numbers
+    """Numbers that go together with those of other rows: none is uint64, which would make floats.
+
+    Raises InputError, naming its position, for a number that int64 can't hold.
+    """
+    if numbers.dtype != np.uint64:
+        return numbers
+    if numbers.size and numbers.max() >= 2**63:
+        at = int(np.argmax(numbers >= 2**63))
+        raise InputError(f"position {at}: {int(numbers[at])} is not an id of this tokenizer")
+    return numbers.astype(np.int64)
 
 
 def _with_ends(raw: list[bytes], ends: I64, word_end: str) -> list[bytes]:
@@ -188,6 +194,8 @@ def _rows_of_ids(array: pa.Array, first_row: int) -> Tokens:
     kind = array.type
     if t.is_fixed_size_list(kind):
         array = array.cast(pa.list_(kind.value_type))
+    elif t.is_list_view(kind) or t.is_large_list_view(kind):
+        array = _without_view(array)
     elif not (t.is_list(kind) or t.is_large_list(kind)):
         raise InputError(f"a column of type {kind} holds no lists of ids")
     offsets = array.offsets.to_numpy().astype(np.int64)
@@ -211,6 +219,15 @@ def _rows_of_ids(array: pa.Array, first_row: int) -> Tokens:
         where = f"row {first_row + row}, position {at - int(offsets[row])}"
         raise InputError(f"{where}: null is not an id of this tokenizer", first_row + row)
     return Tokens(own.to_numpy(zero_copy_only=False), offsets - offsets[0], valid)
+
+
+def _without_view(array: pa.Array) -> pa.LargeListArray:
+    """A list_view or large_list_view as large_list. (pyarrow's cast leaves wrong offsets behind a
+    null row.)"""
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    sizes = array.sizes.to_numpy().astype(np.int64) * valid
+    mask = None if array.null_count == 0 else pa.array(~valid)
+    return pa.LargeListArray.from_arrays(pa.array(cumulated(sizes)), array.flatten(), mask=mask)
 
 
 def _texts(chunks: list[pa.Array], errors: str) -> list[pa.Array]:

@@ -82,9 +82,14 @@ class Vocabulary:
         return {token.content: token.id for token in self._spec.added}
 
     def id(self, token: str | bytes) -> int | None:
-        """The id of a string, or of bytes; an added token's bytes are its content in UTF-8."""
+        """The id of a string, or of bytes; an added token's bytes are its content in UTF-8.
+
+        Raises TypeError for anything else.
+        """
         if isinstance(token, str):
             return self.ids_of_strings.get(token)
+        if not isinstance(token, bytes):
+            raise TypeError(f"a token is str or bytes, not {type(token).__name__}")
         number = self.ids.get(token)
         if number is not None:
             return number

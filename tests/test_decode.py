@@ -228,6 +228,30 @@ def test_batch(gpt2: Tokenizer) -> None:
         gpt2.decode_batch([[1], "ab"])
     with pytest.raises(InputError, match="rows of ids, not str"):
         gpt2.decode_batch("ab")
+    with pytest.raises(InputError, match=f"row 1, position 1: {2**63} is not an id"):
+        gpt2.decode_batch([[1], np.array([1, 2**63], np.uint64)])
+    assert gpt2.decode_batch([np.array([995], np.uint64), [995]]) == [" world", " world"]
+
+
+@pytest.mark.parametrize("kind", [pa.list_view, pa.large_list_view])
+def test_views_and_tables_of_one_column(gpt2: Tokenizer, kind: Any) -> None:
+    rows = [[0, 995], None, [], [995], None, [1]]
+    views = pa.array(rows, kind(pa.int32()))
+    want = [None if row is None else gpt2.decode(row) for row in rows]
+    assert gpt2.decode_arrow(views).to_pylist() == want
+    assert gpt2.decode_arrow(views[1:5]).to_pylist() == want[1:5]
+    assert gpt2.decode_arrow(pa.table({"ids": views})).to_pylist() == want
+    # views may stand in any order and overlap
+    size = np.int32 if kind is pa.list_view else np.int64
+    of = pa.ListViewArray if kind is pa.list_view else pa.LargeListViewArray
+    odd = of.from_arrays(
+        pa.array(np.array([2, 0, 1], size)),
+        pa.array(np.array([1, 2, 2], size)),
+        pa.array([5, 6, 7]),
+    )
+    assert gpt2.decode_arrow(odd).to_pylist() == [gpt2.decode(row) for row in ([7], [5, 6], [6, 7])]
+    with pytest.raises(InputError, match="this one has: a, b"):
+        gpt2.decode_arrow(pa.table({"a": views, "b": views}))
 
 
 def test_long_rows_take_the_same_way(gpt2: Tokenizer) -> None:
@@ -332,6 +356,10 @@ def test_vocabulary(gpt2: Tokenizer) -> None:
     assert gpt2.id_to_token(np.uint32(995)) == "Ġworld"  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         gpt2.id_to_token(1.0)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a token is str or bytes, not int"):
+        gpt2.token_to_id(5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a token is a str here, not bytes"):
+        gpt2.token_id(b" world")  # type: ignore[arg-type]
 
 
 def test_added_tokens_in_the_vocabulary() -> None:

@@ -78,6 +78,8 @@ def test_unknown_source() -> None:
         loaders.load("gpt-7")
     with pytest.raises(TokenizerFileError, match=r"'data/tokenizer\.json' is no file"):
         loaders.load("data/tokenizer.json")
+    with pytest.raises(TokenizerFileError, match="5000 characters, too many for a path: 'xxx"):
+        loaders.load("x" * 5000)
     with pytest.raises(TokenizerFileError, match="an empty string"):  # no name for this folder
         loaders.load("")
 

@@ -12,7 +12,7 @@ import errno
 import fcntl
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -71,8 +71,19 @@ class AtomicParquet:
     def _flush(self) -> None:
         table = pa.Table.from_batches(self._waiting, self.schema)
         if table.num_rows:
-            self._parquet.write_table(table, row_group_size=table.num_rows)
+            with self._named():
+                self._parquet.write_table(table, row_group_size=table.num_rows)
         self._waiting, self._waiting_bytes = [], 0
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Names the target in an error of the file system (a full disk), which knows no name."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno is None or error.filename is not None:
+                raise
+            raise OSError(error.errno, os.strerror(error.errno), str(self.target)) from error
 
     def __exit__(
         self,
@@ -85,9 +96,10 @@ class AtomicParquet:
             return
         try:
             self._flush()
-            self._parquet.close()
-            self._sink.close()
-            os.fsync(self._fd)
+            with self._named():
+                self._parquet.close()
+                self._sink.close()
+                os.fsync(self._fd)
             self._publish()
         except BaseException:
             self._discard()

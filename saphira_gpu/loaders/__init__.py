@@ -9,6 +9,7 @@ caller names its scheme.
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -43,11 +44,19 @@ def find(
     path = Path(source)
     if os.fspath(source) == "":  # as a path it would be this folder
         raise TokenizerFileError("the name of the tokenizer is an empty string")
-    if path.is_dir():
-        return _file(_of_folder(path, scheme), scheme)
-    if path.exists():
-        return _file(path, scheme)
     text = os.fspath(source)
+    try:
+        if path.is_dir():
+            return _file(_of_folder(path, scheme), scheme)
+        if path.exists():
+            return _file(path, scheme)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise TokenizerFileError(
+            f"the name of the tokenizer has {len(text)} characters, too many for a path: "
+            f"{text[:40]!r}…"
+        ) from None
     if isinstance(source, str):
         if text in embedded.NAMES:
             if scheme is not None:
