@@ -77,8 +77,9 @@ class Rows:
             )
         except cpu.Hit as hit:
             row, name = row_of(hit.row), self.spec.added[hit.added].content
+            byte = self._byte_of(hit, batch)
             raise InputError(
-                f"row {row}: the text holds the added token {name!r} at byte {hit.byte}", row
+                f"row {row}: the text holds the added token {name!r} at byte {byte}", row
             ) from None
         ids = np.zeros(0, np.uint32) if done.ids is None else done.ids
         tokens = Tokens(ids, done.offsets, batch.valid)
@@ -95,6 +96,14 @@ class Rows:
                 n_invalid[invalid] = 1
             self._report(options, given, batch, tokens, done, n_invalid, weights)
         return tokens
+
+    def _byte_of(self, hit: cpu.Hit, batch: Batch) -> int:
+        """Where the added token is in its row: a normalizer's text has other positions."""
+        if not self.spec.normalizers:
+            return hit.byte
+        segments = self.segmenter.segments(batch.row(hit.row), "error")
+        token = self.spec.added[hit.added]
+        return next(segment.start for segment in segments if segment.added == token)
 
     def _report(
         self,

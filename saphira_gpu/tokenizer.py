@@ -42,7 +42,8 @@ class Tokenizer:
         InputError.
     invalid: what becomes of a row that isn't UTF-8. "contract": its bytes are encoded all the same
         (or InputError, by a tokenizer whose split runs through a regex library).
-        "replace": U+FFFD as Python's errors="replace". "error": InputError. "null": a null row.
+        "replace": U+FFFD as Python's errors="replace"; `offsets` then count in the text replaced.
+        "error": InputError. "null": a null row.
     threads: native threads; None: SAPHIRA_THREADS, else the cores this process may use.
     dtype: of the ids. "auto": the narrower of uint16 and uint32 that holds every id of this
         tokenizer. InputError for one that doesn't.
@@ -144,8 +145,10 @@ class Tokenizer:
     def token_id(self, token: str) -> int:
         """The id of an added token, or of a token by its text.
 
-        Raises TokenizerFileError if there is none.
+        Raises TokenizerFileError if there is none, TypeError for anything but a str.
         """
+        if not isinstance(token, str):
+            raise TypeError(f"a token is a str here, not {type(token).__name__}")
         for added in self._spec.added:
             if added.content == token:
                 return added.id
@@ -167,7 +170,7 @@ class Tokenizer:
 
     def token_to_id(self, token: str | bytes) -> int | None:
         """The id of a token: a str is a string as of `id_to_token`, bytes are the bytes of a token.
-        None if there is none."""
+        None if there is none. Raises TypeError for anything else."""
         return self._vocabulary.id(token)
 
     def vocab(self, added: bool = True) -> dict[str, int]:
@@ -385,9 +388,10 @@ class Tokenizer:
     ) -> pa.Array | pa.ChunkedArray:
         """The text of a column of lists of ids, of any integer type, chunked as the column is.
 
-        column: list, large_list or fixed_size_list of integers, or of structs of which one field is
-            `id`: an Array, a ChunkedArray, or any object with `__arrow_c_array__` or
-            `__arrow_c_stream__`. A null row gives a null text.
+        column: lists (of any layout: list, large_list, fixed_size_list, views) of integers, or of
+            structs of which one field is `id`: an Array, a ChunkedArray, a table of one column, or
+            any object with `__arrow_c_array__` or `__arrow_c_stream__`. A null row gives a null
+            text.
         binary: False: string (large_string from 2 GiB of text on), where `errors` says what becomes
             of bytes that are no UTF-8. True: large_binary, the bytes as they are.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import os
 import random
@@ -16,6 +17,7 @@ import saphira_gpu
 from saphira_gpu import InputError, Report, Tokenizer
 from saphira_gpu.batch import Batch, Tokens
 from saphira_gpu.engines import cpu
+from saphira_gpu.spec import AddedToken, Normalizer
 
 ROWS: list[str | None] = [
     "Hello world",
@@ -541,6 +543,16 @@ def test_rows_in_messages_count_through_chunks(tok: Tokenizer) -> None:
     with pytest.raises(InputError, match="row 3: not UTF-8 at byte 1") as caught:
         tok.encode_arrow(bad, invalid="error")
     assert caught.value.row == 3
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+def test_an_added_token_is_named_by_its_byte_in_the_row(tok: Tokenizer, normalized: bool) -> None:
+    """A normalizer's text has other positions: e + acute becomes one character of two bytes."""
+    token = AddedToken("<e>", 50256, normalized=normalized)
+    steps = (Normalizer("nfc"),)
+    spec = dataclasses.replace(tok.spec, normalizers=steps, added=(token,))
+    with pytest.raises(InputError, match=r"row 1: the text holds the added token '<e>' at byte 7$"):
+        Tokenizer.from_spec(spec).encode_batch(["e", "e\u0301 e\u0301<e> <e>"], special="error")
 
 
 @pytest.mark.parametrize("form", ["plain", "chunked", "dictionary"])
