@@ -6,6 +6,7 @@
 
 #include "ids.h"
 #include "model.h"
+#include "types.h"
 
 /* ---- characters beside a match ---- */
 
@@ -71,6 +72,25 @@ static int64_t run_start(const uint8_t *text, int64_t lo, int64_t at, int64_t hi
   }
   return lo;
 }
+
+/* ---- rules ---- */
+
+typedef const uint8_t *sa_beside;
+
+static inline int64_t sa_white_start(sa_beside text, int64_t lo, int64_t at, int64_t hi) {
+  return run_start(text, lo, at, hi, WHITE, INT64_MAX);
+}
+static inline int64_t sa_white_end(sa_beside text, int64_t at, int64_t hi) {
+  return run_end(text, at, hi, WHITE, INT64_MAX);
+}
+static inline int sa_word_before(sa_beside text, int64_t lo, int64_t at, int64_t hi) {
+  return run_start(text, lo, at, hi, WORD, 1) < at;
+}
+static inline int sa_word_after(sa_beside text, int64_t at, int64_t hi) {
+  return run_end(text, at, hi, WORD, 1) > at;
+}
+
+#include "added.h"
 
 /* ---- contents ---- */
 
@@ -178,32 +198,6 @@ void sa_added_release(sa_added *a) {
 
 /* ---- search ---- */
 
-/* The longest content that stands at text[at] (at < n), or -1. Narrows the sorted list byte by byte. */
-static int64_t longest_at(const sa_added *a, const sa_needles *needles, const uint8_t *text, int64_t at,
-                          int64_t n) {
-  int64_t lo = 0, hi = needles->n, found = -1;
-  for (int64_t depth = 0; lo < hi && at + depth < n; depth++) {
-    const uint8_t byte = text[at + depth];
-    /* [lo, hi) share the first `depth` bytes; those that end there come first */
-    int64_t low = lo, high = hi;
-    while (low < high) {
-      const int64_t mid = (low + high) / 2;
-      const uint32_t i = needles->order[mid];
-      if (content_length(a, i) <= depth || content(a, i)[depth] < byte) low = mid + 1;
-      else high = mid;
-    }
-    lo = low, high = hi;
-    while (low < high) {
-      const int64_t mid = (low + high) / 2;
-      if (content(a, needles->order[mid])[depth] <= byte) low = mid + 1;
-      else high = mid;
-    }
-    hi = low;
-    if (lo < hi && content_length(a, needles->order[lo]) == depth + 1) found = needles->order[lo];
-  }
-  return found;
-}
-
 /* The next match at or after `from`: its start, and its index in *added; n if there is none. */
 static int64_t next_match(const sa_added *a, const sa_needles *needles, const uint8_t *text, int64_t from,
                           int64_t n, int64_t *added) {
@@ -216,7 +210,7 @@ static int64_t next_match(const sa_added *a, const sa_needles *needles, const ui
     } else if (!needles->first[text[at]]) {
       continue;
     }
-    *added = longest_at(a, needles, text, at, n);
+    *added = sa_content_at(a->offsets, a->bytes, needles->order, needles->n, text, at, n, 0);
     if (*added >= 0) return at;
   }
   return n;
@@ -251,44 +245,21 @@ static int32_t push(sa_spans *s, sa_span span) {
   return SA_OK;
 }
 
-/* Whether the option leaves a match as ordinary text. It still uses up its span, as in the reference. */
-static int passed_over(const search *s, int64_t added) {
-  switch (s->special) {
-    case SA_SPECIAL_PLAIN: return !s->added->blank[added];
-    case SA_SPECIAL_HF_PLAIN: return s->added->flags[added] & SA_ADDED_SPECIAL;
-    default: return 0;
-  }
-}
-
 static int32_t find(const search *s, const sa_needles *needles, const sa_needles *inner, int64_t lo, int64_t hi) {
   const sa_added *a = s->added;
   int64_t from = lo, at = lo, added = -1;
   int32_t status = SA_OK;
   while ((at = next_match(a, needles, s->text, at, hi, &added)) < hi && status == SA_OK) {
-    int64_t start = at, end = at + content_length(a, (uint32_t)added);
-    const uint8_t flags = a->flags[added];
+    const int blank = a->blank[added];
+    const int64_t end = at + content_length(a, (uint32_t)added);
+    const sa_verdict v = sa_special_verdict(s->text, s->special, a->flags[added], blank, lo, from, at, end, hi);
     at = end;
-    if (passed_over(s, added)) {
-      if (s->hits) s->hits[added]++;
-      continue;
-    }
-    if (flags & SA_ADDED_SINGLE_WORD &&
-        (run_start(s->text, lo, start, hi, WORD, 1) < start || run_end(s->text, end, hi, WORD, 1) > end))
-      continue;
-    /* Neither looks again at what the last token took, or white space that is itself tokens would cost its
-     * square: before `from` all of it is white space, where this match reaches into it. */
-    if (flags & SA_ADDED_LSTRIP) start = run_start(s->text, from, start, hi, WHITE, INT64_MAX);
-    if (flags & SA_ADDED_RSTRIP) end = run_end(s->text, end < from ? from : end, hi, WHITE, INT64_MAX);
-    if (end <= start) { /* lstrip within what the last token's rstrip took: nothing is left of the match */
-      if (s->hits) s->hits[added]++;
-      if (s->special != SA_SPECIAL_ERROR || a->blank[added]) continue;
-      end = start;
-    }
-    if (from < start && inner) status = find(s, inner, NULL, from, start);
-    if (status == SA_OK) status = push(s->spans, (sa_span){start, end, added});
-    if (status == SA_OK && s->special == SA_SPECIAL_ERROR && !a->blank[added]) status = SA_ERR_SPECIAL;
-    if (s->hits) s->hits[added]++;
-    from = end;
+    if (v.hit && s->hits) s->hits[added]++;
+    if (!v.span) continue;
+    if (from < v.start && inner) status = find(s, inner, NULL, from, v.start);
+    if (status == SA_OK) status = push(s->spans, (sa_span){v.start, v.end, added});
+    if (status == SA_OK && s->special == SA_SPECIAL_ERROR && !blank) status = SA_ERR_SPECIAL;
+    from = v.end;
   }
   if (status == SA_OK && from < hi && inner) status = find(s, inner, NULL, from, hi);
   return status;

@@ -8,6 +8,11 @@ typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
+#ifdef __INT64_TYPE__ /* what stdint.h calls int64_t */
+typedef __INT64_TYPE__ i64;
+#else
+typedef long long i64;
+#endif
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define SA_HD static __host__ __device__ __forceinline__
