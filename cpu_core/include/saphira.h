@@ -245,6 +245,14 @@ void sa_model_free(sa_model *model);
 /* 1: a normalizer, a prefix or a stage of the program may make text longer than it was. */
 int32_t sa_model_rewrites(const sa_model *model);
 
+/* A table of a model by name (NULL if there is none), where it lies in memory, for upload to a device.
+ *   added_offsets int64, added_bytes, added_ids uint32, added_flags, added_blank    as in the plan, normalized; blank:
+ *                                                                                  1 = white space alone
+ *   added_raw, added_normalized, added_all                                         uint32: those of a SA_PASS_*, in
+ *                                                                                  the order of their contents
+ *   added_sets                                                                     uint64: superatoms of \s and \w */
+const void *sa_model_table(const sa_model *model, const char *name, int64_t *bytes);
+
 /* Which added tokens are searched for: those matched in the text as it is, those matched in normalized text, or,
  * where these are the same text, the ones first and then the others in what lies between. */
 #define SA_PASS_RAW 1

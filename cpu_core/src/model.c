@@ -78,6 +78,10 @@ int32_t sa_model_rewrites(const sa_model *m) {
   return m->normalizer || m->add_prefix_space || (m->program && m->program->rewrites);
 }
 
+const void *sa_model_table(const sa_model *m, const char *name, int64_t *bytes) {
+  return sa_added_table(&m->added, name, bytes);
+}
+
 int64_t sa_bpe(const sa_model *m, const uint8_t *piece, int64_t n, uint32_t *ids, int64_t *steps) {
   sa_merge_scratch scratch = {0};
   int64_t count = 0;

@@ -196,6 +196,32 @@ void sa_added_release(sa_added *a) {
   memset(a, 0, sizeof *a);
 }
 
+const void *sa_added_table(const sa_added *a, const char *name, int64_t *bytes) {
+  static const uint64_t sets[] = {WHITE, WORD};
+  const int64_t n = a->n;
+  const struct {
+    const char *name;
+    const void *data;
+    int64_t bytes;
+  } tables[] = {
+      {"added_offsets", a->offsets, (n + 1) * (int64_t)sizeof *a->offsets},
+      {"added_bytes", a->bytes, a->offsets[n]},
+      {"added_ids", a->ids, n * (int64_t)sizeof *a->ids},
+      {"added_flags", a->flags, n},
+      {"added_blank", a->blank, n},
+      {"added_raw", a->raw.order, a->raw.n * (int64_t)sizeof *a->raw.order},
+      {"added_normalized", a->normalized.order, a->normalized.n * (int64_t)sizeof *a->normalized.order},
+      {"added_all", a->all.order, a->all.n * (int64_t)sizeof *a->all.order},
+      {"added_sets", sets, sizeof sets},
+  };
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+    if (strcmp(name, tables[i].name) != 0) continue;
+    if (bytes) *bytes = tables[i].bytes;
+    return tables[i].data;
+  }
+  return NULL;
+}
+
 /* ---- search ---- */
 
 /* The next match at or after `from`: its start, and its index in *added; n if there is none. */

@@ -39,6 +39,9 @@ typedef struct sa_spans {
 int32_t sa_added_build(sa_added *added, const sa_plan *plan, const sa_normalizer *normalizer);
 void sa_added_release(sa_added *added);
 
+/* See sa_model_table. */
+const void *sa_added_table(const sa_added *added, const char *name, int64_t *bytes);
+
 /* Where the next content of a token of that SA_PASS_* stands in text[from, n), whatever the options make of it; n if
  * nowhere. */
 int64_t sa_added_next(const sa_added *added, int pass, const uint8_t *text, int64_t from, int64_t n);
