@@ -141,6 +141,9 @@ static const struct table {
     TABLE(sa_remap_row), TABLE(sa_scheme_remap), TABLE(sa_scheme_rules),
     TABLE(sa_scheme_numbers), TABLE(sa_scheme_whole_end), TABLE(sa_scheme_suffixes),
     TABLE(sa_scheme_literals), TABLE(sa_scheme_apart),
+    /* the leaf of every code point >> 6 up to 13FFFF, as sa_alphabet has it: overlong forms are no literals */
+    {"sa_superatom_four", stores[0].four, sizeof stores[0].four},
+    {"sa_superatom_leaves", stores[0].leaves, sizeof stores[0].leaves},
 };
 
 const void *sa_table(const char *name, int64_t *bytes) {
