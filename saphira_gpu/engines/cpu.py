@@ -173,6 +173,18 @@ def boundaries(scheme: str, batch: Batch) -> U64:
     return starts
 
 
+def core_table(name: str, dtype: Any) -> np.ndarray[Any, Any]:
+    """A generated table of the core, where it lies in memory. Raises KeyError if it has none."""
+    size = ffi.new("int64_t *")
+    return _table(lib.sa_table(name.encode(), size), size, name, dtype)
+
+
+def _table(data: Any, size: Any, name: str, dtype: Any) -> np.ndarray[Any, Any]:
+    if data == ffi.NULL:
+        raise KeyError(name)
+    return np.frombuffer(ffi.buffer(data, size[0]), dtype)
+
+
 def scheme_number(name: str) -> int:
     """The core's number of a compiled scheme. Raises UnsupportedError, naming those there are."""
     names = [ffi.string(lib.sa_scheme_name(i)).decode() for i in range(lib.sa_scheme_count())]
@@ -370,6 +382,12 @@ class Engine:
             if n <= capacity:
                 return [(int(a), int(b), int(c)) for a, b, c in spans[:n]]
             capacity = int(n)
+
+    def table(self, name: str, dtype: Any) -> np.ndarray[Any, Any]:
+        """A table of the model (see `sa_model_table`), where it lies in memory; it lives as long as
+        the engine. Raises KeyError if there is none of that name."""
+        size = ffi.new("int64_t *")
+        return _table(lib.sa_model_table(self.model, name.encode(), size), size, name, dtype)
 
     def bpe(self, piece: bytes) -> Sequence[int]:
         """The ids of one piece, without the cache."""
