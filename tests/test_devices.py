@@ -334,11 +334,11 @@ def test_cupy_device(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     CASES["grid_sum"](device, 3000, 64)
     texts = {text.splitlines()[0] for text in cupy.compiled}
     assert len(texts) == len(cupy.compiled), "a file is compiled once"
-    assert device.stream.depth == 0
-    assert device.stream.waits >= 2  # a fetch waits
-    before = device.stream.waits
+    assert device.main.raw.depth == 0
+    assert device.main.raw.waits >= 2  # a fetch waits
+    before = device.main.raw.waits
     device.synchronize()
-    assert device.stream.waits == before + 1
+    assert device.main.raw.waits == before + 1
 
 
 @needs_compiler

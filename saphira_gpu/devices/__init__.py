@@ -7,6 +7,8 @@ a device is made.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,20 +31,83 @@ class Kernel(Protocol):
     ) -> None: ...
 
 
+class Event(Protocol):
+    """A moment in a stream's work."""
+
+    def synchronize(self) -> None:
+        """Waits until the work asked of the stream before it is done."""
+        ...
+
+
+class Stream(Protocol):
+    """Work that is done in the order of the calls, beside that of other streams."""
+
+    def copy(self, target: Any, source: Any) -> None:
+        """Copies an array from host to device, device to host or within the device: as many bytes
+        on both sides. Host memory comes from Device.pinned.
+
+        Returns before it is done: until then neither side may be used for anything else.
+        """
+        ...
+
+    def record(self) -> Event:
+        """The moment after what was asked so far."""
+        ...
+
+    def wait(self, event: Event) -> None:
+        """What is asked from now on starts after the event."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """Bytes of a device's memory. used: by arrays that are alive. peak: the most of that so far.
+    free: what may still be allocated; None where nothing says."""
+
+    used: int
+    peak: int
+    free: int | None
+
+
 class Device(Protocol):
-    """Memory and kernels of one device. All work of a device is done in the order of the calls.
+    """Memory and kernels of one device. All of its own work, kernels and the methods here, is done
+    in the order of the calls, on the stream `main`.
 
     Arrays are C-contiguous, and have shape, dtype, size, nbytes, slices along the first axis
-    (views), view(dtype) and fill(value). `empty` promises nothing about its contents.
+    (views), view(dtype) and fill(value). `empty` promises nothing about its contents. `fill` runs
+    on the stream that is current: call it within `current()`.
     """
+
+    @property
+    def main(self) -> Stream: ...
+
+    def stream(self) -> Stream:
+        """Another stream, for copies that run beside kernels."""
+        ...
+
+    def current(self) -> AbstractContextManager[object]:
+        """Within it, `main` is the stream of what is called on arrays themselves."""
+        ...
 
     def kernel(self, file: str, name: str) -> Kernel:
         """The kernel `name` of a file under kernels/ (or an absolute path)."""
         ...
 
-    def empty(self, shape: int | Dims, dtype: Any) -> Any: ...
+    def empty(self, shape: int | Dims, dtype: Any) -> Any:
+        """Raises DeviceMemoryError where there is no room, as `zeros` and `to_device` do."""
+        ...
 
     def zeros(self, shape: int | Dims, dtype: Any) -> Any: ...
+
+    def lasting(self, shape: int | Dims, dtype: Any) -> Any:
+        """An array like that of `empty` for other libraries to keep: its memory belongs to no pool,
+        and is given back only when all work on the device is done. It doesn't count against
+        `limit_memory`."""
+        ...
+
+    def pinned(self, shape: int | Dims, dtype: Any) -> np.ndarray[Any, Any]:
+        """Host memory that streams copy from and to."""
+        ...
 
     def to_device(self, array: np.ndarray[Any, Any]) -> Any: ...
 
@@ -53,6 +118,16 @@ class Device(Protocol):
     def synchronize(self) -> None:
         """Waits for everything asked before, and raises what went wrong in it."""
         ...
+
+    def limit_memory(self, limit: int | None) -> None:
+        """Bounds the bytes of arrays that are alive; None: by what there is."""
+        ...
+
+    def memory(self) -> MemoryUse: ...
+
+
+class DeviceMemoryError(DeviceError, MemoryError):
+    """No room on the device for an array, within its limit."""
 
 
 class LaunchError(DeviceError):

@@ -10,13 +10,22 @@ import ctypes
 import threading
 import weakref
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from saphira_gpu.devices import Dims, LaunchError, _build, check_arguments, dims
+from saphira_gpu.devices import (
+    DeviceMemoryError,
+    Dims,
+    LaunchError,
+    MemoryUse,
+    _build,
+    check_arguments,
+    dims,
+)
 from saphira_gpu.devices import _host_abi as abi
 from saphira_gpu.devices._host_memory import HostArray, Memory
 from saphira_gpu.errors import DeviceError
@@ -100,9 +109,26 @@ class HostDevice:
     ucontext: bool = False
     counters: dict[str, dict[str, int]] = field(default_factory=dict)
     _memories: weakref.WeakSet[Memory] = field(default_factory=weakref.WeakSet)
+    _modules: dict[tuple[str, bool, bool], _build.Module] = field(default_factory=dict)
+    _lasting: weakref.WeakSet[Memory] = field(default_factory=weakref.WeakSet)
+    _limit: int | None = None
+    _peak: int = 0
+
+    @property
+    def main(self) -> HostStream:
+        return HostStream(self)
+
+    def stream(self) -> HostStream:
+        return HostStream(self)
+
+    def current(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def kernel(self, file: str | Path, name: str) -> HostKernel:
-        module = _build.build(file, self.check or self.count, self.ucontext)
+        key = str(file), self.check or self.count, self.ucontext
+        module = self._modules.get(key)
+        if module is None:
+            module = self._modules[key] = _build.build(file, key[1], key[2])
         if name not in module.kernels:
             raise DeviceError(
                 f"no kernel {name!r} in {file}; there are {', '.join(module.kernels)}"
@@ -114,6 +140,14 @@ class HostDevice:
 
     def zeros(self, shape: int | Dims, dtype: Any) -> HostArray:
         return self._allocate(shape, dtype, True)
+
+    def lasting(self, shape: int | Dims, dtype: Any) -> HostArray:
+        result = HostArray.allocate(shape, np.dtype(dtype), False)
+        self._lasting.add(result.memory)
+        return result
+
+    def pinned(self, shape: int | Dims, dtype: Any) -> np.ndarray[Any, Any]:
+        return np.empty(shape, dtype)
 
     def to_device(self, array: np.ndarray[Any, Any]) -> HostArray:
         result = self._allocate(array.shape, array.dtype, True)
@@ -130,10 +164,61 @@ class HostDevice:
     def synchronize(self) -> None:
         """Nothing to wait for: a launch returns when it is done."""
 
+    def limit_memory(self, limit: int | None) -> None:
+        self._limit = limit
+
+    def memory(self) -> MemoryUse:
+        used = self._used()
+        return MemoryUse(used, self._peak, None if self._limit is None else self._limit - used)
+
+    def _used(self) -> int:
+        return sum(memory.size for memory in list(self._memories))
+
     def _allocate(self, shape: int | Dims, dtype: Any, zero: bool) -> HostArray:
-        result = HostArray.allocate(shape, np.dtype(dtype), zero)
+        kind = np.dtype(dtype)
+        need = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+        used = self._used()
+        if self._limit is not None and used + need > self._limit:
+            raise DeviceMemoryError(
+                f"no room on the device: {need} bytes more than {used}, of {self._limit}"
+            )
+        self._peak = max(self._peak, used + need)
+        result = HostArray.allocate(shape, kind, zero)
         self._memories.add(result.memory)
         return result
+
+
+class HostStream:
+    """See saphira_gpu.devices.Stream: here everything is done when a call returns."""
+
+    def __init__(self, device: HostDevice) -> None:
+        self._device = device
+
+    def copy(self, target: Any, source: Any) -> None:
+        if target.nbytes != source.nbytes:
+            raise ValueError(f"a copy of {source.nbytes} bytes into {target.nbytes}")
+        if isinstance(source, HostArray):
+            if isinstance(target, HostArray):
+                target.view(np.uint8).values[...] = source.view(np.uint8).values
+                target.initialised[...] = source.initialised
+            else:
+                target.view(np.uint8)[...] = self._device.to_host(source.view(np.uint8))
+        else:
+            target.values[...] = source
+            target.initialised.fill(1)
+
+    def record(self) -> HostEvent:
+        return HostEvent()
+
+    def wait(self, event: Any) -> None:
+        """Nothing to wait for."""
+
+
+class HostEvent:
+    """See saphira_gpu.devices.Event."""
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
 
 
 class HostKernel:
@@ -244,7 +329,7 @@ class HostKernel:
             found.append((start, start + view.nbytes, view, const, b"argument %d" % i))
         params = self._kernel.params
         if any(params[i].kind == ord("s") for i in range(self._kernel.n_params)):
-            for memory in list(device._memories):
+            for memory in [*device._memories, *device._lasting]:
                 whole = HostArray(memory, 0, (memory.size,), np.dtype(np.uint8))
                 found.append((whole.pointer, whole.pointer + whole.nbytes, whole, False, b"memory"))
         found.sort(key=lambda item: item[:2])
