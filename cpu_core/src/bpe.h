@@ -13,13 +13,13 @@
 
 #include <stdint.h>
 
+#include "pairs.h"
 #include "saphira.h"
 #include "vocab.h"
 
 #define SA_MAX_IDS (1 << 20)           /* a pair of ids and a rank share one 64-bit entry */
 #define SA_MAX_MERGES ((1 << 24) - 1)
 #define SA_MAX_WINDOW ((int64_t)1 << 30) /* positions and list entries of a window are 32-bit */
-#define SA_NO_RANK UINT32_MAX
 
 typedef struct sa_bpe_tables {
   uint32_t byte_ids[256];
@@ -77,31 +77,8 @@ static inline int sa_any_left_out(const sa_bpe_tables *t, const uint8_t *bytes, 
   return 0;
 }
 
-static inline uint64_t sa_pair_key(uint32_t left, uint32_t right) { return (uint64_t)left << 20 | right; }
-
-static inline uint64_t sa_pair_hash(uint64_t key) {
-  key *= 0x9E3779B97F4A7C15u;
-  return key ^ key >> 32;
-}
-
-/* The slot of a key in a perfect hash. */
-static inline uint64_t sa_pair_slot(uint64_t hash, uint64_t displacement, uint32_t shift) {
-  return ((hash + displacement * 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u) >> shift;
-}
-
 static inline uint32_t sa_pair_rank(const sa_bpe_tables *t, uint32_t left, uint32_t right) {
-  const uint64_t key = sa_pair_key(left, right), hash = sa_pair_hash(key);
-  if (t->displace) { /* as a rule; no branch depends on the key */
-    const uint64_t slot = sa_pair_slot(hash, t->displace[hash >> t->displace_shift], t->pair_shift);
-    const uint64_t entry = t->pairs[slot];
-    return entry >> 24 == key ? (uint32_t)entry & 0xFFFFFF : SA_NO_RANK;
-  }
-  const uint64_t mask = ((uint64_t)1 << (64 - t->pair_shift)) - 1;
-  for (uint64_t slot = hash >> t->pair_shift;; slot = (slot + 1) & mask) {
-    const uint64_t entry = t->pairs[slot];
-    if (entry >> 24 == key) return (uint32_t)entry & 0xFFFFFF;
-    if (entry == UINT64_MAX) return SA_NO_RANK;
-  }
+  return sa_pair_find(t->pairs, t->pair_shift, t->displace, t->displace_shift, left, right);
 }
 
 #endif

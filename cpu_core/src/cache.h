@@ -3,12 +3,8 @@
  * Pieces of up to 15 bytes are their own keys (kernels/shared/hash.h). Two small hot tables, of two-way sets,
  * answer most look-ups out of the near caches: one for keys of a word (16-byte entries), one for two words
  * (32-byte entries). Behind them stands one table that loses nothing until it is full (linear probing), and one
- * for longer pieces, whose bytes are kept and compared in full. A value is a word:
- *
- *   bits 0..59   three ids of 20 bits             count 1..3
- *   bits 60..61  count
- *   or, count 0: bits 0..31 where the ids are in the spill list, bits 32..59 how many
- *   bit 62       of a piece that has no ids, SA_NOTHING: a value is never 0
+ * for longer pieces, whose bytes are kept and compared in full. Values are those
+ * of kernels/shared/value.h.
  *
  * Tables grow with what is put in them, up to the bound. A table that is full is emptied, and all of the cache
  * when the spill list is: at the start of a chunk, so that values stay good within one.
@@ -20,6 +16,7 @@
 #include <string.h>
 
 #include "hash.h"
+#include "value.h"
 
 #define SA_CACHE_LONGEST 255          /* bytes of the longest piece kept */
 #define SA_CHUNK_BYTES 8192           /* text between two looks at the room left */
@@ -66,14 +63,9 @@ int sa_cache_room(sa_cache *cache);
 void sa_cache_put(sa_cache *cache, uint64_t low, uint64_t high, uint64_t value);
 void sa_cache_put_long(sa_cache *cache, uint64_t hash, const uint8_t *piece, uint32_t n, uint64_t value);
 
-#define SA_NOTHING ((uint64_t)1 << 62)
-
 static inline uint64_t sa_value(const uint32_t *ids, int64_t n) { /* 1 <= n <= 3 */
-  return ids[0] | (n > 1 ? (uint64_t)ids[1] << 20 : 0) | (n > 2 ? (uint64_t)ids[2] << 40 : 0) |
-         (uint64_t)n << 60;
+  return sa_value_of(ids[0], n > 1 ? ids[1] : 0, n > 2 ? ids[2] : 0, (uint64_t)n);
 }
-
-static inline uint32_t sa_value_count(uint64_t value) { return (uint32_t)(value >> 60) & 3; }
 
 /* A value for n ids, spilled if they are many. The chunk's room covers it. */
 static inline uint64_t sa_cache_value(sa_cache *c, const uint32_t *ids, int64_t n) {
@@ -82,7 +74,7 @@ static inline uint64_t sa_cache_value(sa_cache *c, const uint32_t *ids, int64_t 
   const uint64_t at = (uint64_t)c->spill_used;
   memcpy(c->spill + at, ids, (size_t)n * sizeof *ids);
   c->spill_used += n;
-  return (uint64_t)n << 32 | at;
+  return sa_value_spilled(at, (uint64_t)n);
 }
 
 /* The hot set of two that a hash falls in. */
