@@ -245,12 +245,35 @@ void sa_model_free(sa_model *model);
 /* 1: a normalizer, a prefix or a stage of the program may make text longer than it was. */
 int32_t sa_model_rewrites(const sa_model *model);
 
+/* What is to be known of a model beside its tables, all int64_t. */
+typedef struct sa_model_facts {
+  int64_t pair_shift;          /* 64 - log2 of the slots of `pairs` */
+  int64_t displace_shift;      /* 64 - log2 of the entries of `displace` */
+  int64_t n_ranks, n_ids;
+  int64_t monotone;            /* no merge makes a pair of lower rank: all of a rank can merge at once */
+  int64_t longest;             /* bytes of the longest token */
+  int64_t has_ends;            /* the last byte of a piece has a symbol of its own */
+  int64_t leaves_out;          /* some bytes have no symbol */
+  int64_t whole_piece_first;   /* a piece that is a token is that token, reachable by merges or not */
+} sa_model_facts;
+
 /* A table of a model by name (NULL if there is none), where it lies in memory, for upload to a device.
  *   added_offsets int64, added_bytes, added_ids uint32, added_flags, added_blank    as in the plan, normalized; blank:
  *                                                                                  1 = white space alone
  *   added_raw, added_normalized, added_all                                         uint32: those of a SA_PASS_*, in
  *                                                                                  the order of their contents
- *   added_sets                                                                     uint64: superatoms of \s and \w */
+ *   added_sets                                                                     uint64: superatoms of \s and \w
+ *   token_offsets int64, token_bytes, token_ends                                   of every id
+ *   whole                                                                          of every id: 1 = a piece with
+ *                                                                                  these bytes is this token
+ *   byte_ids, byte_ids_end uint32, left_out                                        256 each: the symbol of a byte,
+ *                                                                                  of a piece's last one; 1 = none
+ *   byte_pair_rank uint32                                                          65,536: at first << 8 | second
+ *   pairs uint64, displace uint16                                                  as in kernels/shared/pairs.h;
+ *                                                                                  displace: may not be there
+ *   result uint32                                                                  rank -> id
+ *   length uint16                                                                  of every id, in bytes
+ *   facts                                                                          sa_model_facts */
 const void *sa_model_table(const sa_model *model, const char *name, int64_t *bytes);
 
 /* Which added tokens are searched for: those matched in the text as it is, those matched in normalized text, or,

@@ -49,6 +49,17 @@ static int32_t build(sa_model *m, const sa_plan *plan, char *error, int64_t capa
   if (status == SA_OK && m->whole_piece_first)
     for (int64_t id = 0; id < plan->n_ids; id++) m->whole[id] = m->bpe.length[id] > 0;
   if (status == SA_OK) status = build_pieces(m);
+  m->facts = (sa_model_facts){
+      .pair_shift = m->bpe.pair_shift,
+      .displace_shift = m->bpe.displace_shift,
+      .n_ranks = m->bpe.n_ranks,
+      .n_ids = m->vocab.n_ids,
+      .monotone = m->bpe.monotone,
+      .longest = m->bpe.longest,
+      .has_ends = m->bpe.has_ends,
+      .leaves_out = m->bpe.leaves_out,
+      .whole_piece_first = m->whole_piece_first,
+  };
   return status;
 }
 
@@ -79,6 +90,32 @@ int32_t sa_model_rewrites(const sa_model *m) {
 }
 
 const void *sa_model_table(const sa_model *m, const char *name, int64_t *bytes) {
+  const sa_bpe_tables *t = &m->bpe;
+  const int64_t n_ids = m->vocab.n_ids, pairs = (int64_t)1 << (64 - t->pair_shift);
+  const struct {
+    const char *name;
+    const void *data;
+    int64_t bytes;
+  } tables[] = {
+      {"byte_ids", t->byte_ids, sizeof t->byte_ids},
+      {"byte_ids_end", t->byte_ids_end, sizeof t->byte_ids_end},
+      {"left_out", t->left_out, sizeof t->left_out},
+      {"byte_pair_rank", t->byte_pair_rank, 65536 * (int64_t)sizeof *t->byte_pair_rank},
+      {"pairs", t->pairs, pairs * (int64_t)sizeof *t->pairs},
+      {"displace", t->displace, ((int64_t)1 << (64 - t->displace_shift)) * (int64_t)sizeof *t->displace},
+      {"result", t->result, t->n_ranks * (int64_t)sizeof *t->result},
+      {"length", t->length, n_ids * (int64_t)sizeof *t->length},
+      {"whole", m->whole, n_ids},
+      {"token_offsets", m->vocab.offsets, (n_ids + 1) * (int64_t)sizeof *m->vocab.offsets},
+      {"token_bytes", m->vocab.bytes, m->vocab.offsets[n_ids]},
+      {"token_ends", m->vocab.ends, n_ids},
+      {"facts", &m->facts, sizeof m->facts},
+  };
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+    if (strcmp(name, tables[i].name) != 0 || !tables[i].data) continue;
+    if (bytes) *bytes = tables[i].bytes;
+    return tables[i].data;
+  }
   return sa_added_table(&m->added, name, bytes);
 }
 

@@ -17,6 +17,7 @@ struct sa_model {
   sa_bpe_tables bpe;
   sa_vocab vocab;
   uint8_t *whole;     /* id → 1: a piece with these bytes is this token */
+  sa_model_facts facts;
   sa_map16 pieces;  /* these tokens, of up to 15 bytes, with their values */
 };
 
