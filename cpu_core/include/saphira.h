@@ -352,7 +352,14 @@ void sa_decode(const sa_tokens *tokens, const uint32_t *ids, int64_t n, int32_t 
 
 /* ---- tables ---- */
 
-/* A generated table by name (NULL if there is none), for upload to a device. */
+/* A table by name (NULL if there is none), for upload to a device: the generated arrays of tables/generated, and
+ *   sa_superatom_four, sa_script_four        uint16_t[5 * 4096]: the leaf of code point >> 6, up to 13FFFF. The code
+ *                                            point is what the bytes say: overlong forms are there too
+ *   sa_superatom_leaves, sa_script_leaves    uint8_t[][64]: the tags of 64 code points
+ *   sa_failed_tags                           uint8_t[2]: the tag of a failed lead, by SA_ALPHABET_*
+ *   sa_scheme_bits                           uint8_t[schemes][32]: the class bits of a superatom (class_bits.h)
+ *   sa_scheme_ascii_bits                     uint8_t[schemes][128]: the same of an ASCII byte
+ * A byte below 80 has its tag in sa_*_ascii, another one outside characters in sa_*_byte. */
 const void *sa_table(const char *name, int64_t *bytes);
 
 #ifdef __cplusplus

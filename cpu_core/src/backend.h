@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "class_bits.h"
 #include "ids.h"
 #include "rules_cl100k.h"
 #include "rules_deepseek.h"
@@ -30,17 +31,6 @@ typedef struct sa_alphabet {
   const uint16_t *four;     /* leaf of code point >> 6, for F0..F4; 5 * 4096 entries */
   const uint8_t *leaves;
 } sa_alphabet;
-
-/* Class bits that the rules read; PUNCT is DeepSeek's, which has no case. */
-#define SA_BIT_LETTER 1
-#define SA_BIT_NUMBER 2
-#define SA_BIT_WHITE 4
-#define SA_BIT_UPPER 8
-#define SA_BIT_LOWER 16
-#define SA_BIT_CASELESS 32
-#define SA_BIT_MARK 64
-#define SA_BIT_APART 128
-#define SA_BIT_PUNCT SA_BIT_UPPER
 
 /* A scheme: how tags become the class bits that its rules read. */
 typedef struct sa_scheme {

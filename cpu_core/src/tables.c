@@ -21,6 +21,11 @@ static storage stores[2];
 static sa_alphabet alphabets[2];
 static sa_scheme schemes[SA_SCHEME_COUNT];
 
+/* The alphabets' and schemes' parts again, as arrays that sa_table publishes. */
+static const uint8_t failed_tags[2] = {SA_TAG_OTHER, 0};
+static uint8_t scheme_bits[SA_SCHEME_COUNT][32];
+static uint8_t scheme_ascii_bits[SA_SCHEME_COUNT][128];
+
 _Static_assert(SA_SCRIPT_LEAVES <= SA_SUPERATOM_LEAVES, "storage is sized for the superatoms");
 _Static_assert(EXTRA_LEAVES + SA_SUPERATOM_BMP_LEAVES <= 256 && EXTRA_LEAVES + SA_SCRIPT_BMP_LEAVES <= 256,
                "leaves of the 16-bit plane are numbered in a byte");
@@ -101,14 +106,16 @@ static void build_scheme(int i) {
     if (apart) s->bits[tag] |= class_bits(s->rules, apart[tag]) & SA_BIT_APART;
   }
   for (int byte = 0; byte < 128; byte++) s->ascii_bits[byte] = s->bits[sa_superatom_ascii[byte]];
+  memcpy(scheme_bits[i], s->bits, sizeof s->bits);
+  memcpy(scheme_ascii_bits[i], s->ascii_bits, sizeof s->ascii_bits);
 }
 
 /* At load, before any thread can look. */
 __attribute__((constructor)) static void build(void) {
   build_alphabet(SA_ALPHABET_SUPERATOMS, sa_superatom_index, sa_superatom_leaf, SA_SUPERATOM_LEAVES,
-                 sa_superatom_ascii, sa_superatom_byte, SA_TAG_OTHER);
+                 sa_superatom_ascii, sa_superatom_byte, failed_tags[0]);
   build_alphabet(SA_ALPHABET_SCRIPTS, sa_script_index, sa_script_leaf, SA_SCRIPT_LEAVES,
-                 sa_script_ascii, sa_script_byte, 0);
+                 sa_script_ascii, sa_script_byte, failed_tags[1]);
   for (int i = 0; i < SA_SCHEME_COUNT; i++) build_scheme(i);
 }
 
@@ -141,9 +148,14 @@ static const struct table {
     TABLE(sa_remap_row), TABLE(sa_scheme_remap), TABLE(sa_scheme_rules),
     TABLE(sa_scheme_numbers), TABLE(sa_scheme_whole_end), TABLE(sa_scheme_suffixes),
     TABLE(sa_scheme_literals), TABLE(sa_scheme_apart),
-    /* the leaf of every code point >> 6 up to 13FFFF, as sa_alphabet has it: overlong forms are no literals */
+    /* As laid out by this unit, see saphira.h. */
     {"sa_superatom_four", stores[0].four, sizeof stores[0].four},
     {"sa_superatom_leaves", stores[0].leaves, sizeof stores[0].leaves},
+    {"sa_script_four", stores[1].four, sizeof stores[1].four},
+    {"sa_script_leaves", stores[1].leaves, sizeof stores[1].leaves},
+    {"sa_failed_tags", failed_tags, sizeof failed_tags},
+    {"sa_scheme_bits", scheme_bits, sizeof scheme_bits},
+    {"sa_scheme_ascii_bits", scheme_ascii_bits, sizeof scheme_ascii_bits},
 };
 
 const void *sa_table(const char *name, int64_t *bytes) {
