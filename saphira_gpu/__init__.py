@@ -8,6 +8,7 @@ from saphira_gpu.errors import (
     SaphiraError,
     TokenizerFileError,
     UnsupportedError,
+    VerifyError,
 )
 from saphira_gpu.pretokenizer import PreTokenizer, classify
 from saphira_gpu.report import Report
@@ -26,6 +27,7 @@ __all__ = [
     "TokenizerFileError",
     "Tokens",
     "UnsupportedError",
+    "VerifyError",
     "__version__",
     "classify",
     "encode_arrow",

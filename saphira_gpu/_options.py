@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from saphira_gpu.engines import cpu
-from saphira_gpu.errors import DeviceError, InputError
+from saphira_gpu.errors import InputError
 from saphira_gpu.report import Report
 
 Invalid = Literal["contract", "replace", "error", "null"]
@@ -16,14 +16,16 @@ Unit = Literal["byte", "char"]
 Dtype = Literal["auto", "uint16", "uint32", "int32"]
 
 _INVALID = ("contract", "replace", "error", "null")
-_DEVICES = ("auto", "cpu", "cuda")
+_DEVICES = ("auto", "cpu", "cuda", "host")
+_OUTPUTS = ("arrow", "device")
+VERIFY = 0.01
 _DTYPES = ("auto", "uint16", "uint32", "int32")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What one call asks for. count: no ids, only how many. dtype: of the ids. offsets: the
-    unit of the spans that are wanted, or None."""
+    unit of the spans that are wanted, or None. placement: None for the CPU."""
 
     special: str
     invalid: str
@@ -33,6 +35,7 @@ class Options:
     dtype: np.dtype[Any]
     offsets: Unit | None
     template: bool
+    placement: Placement | None = None
 
 
 def options(
@@ -47,6 +50,7 @@ def options(
     offsets: object = None,
     single: bool = False,
     count: bool = False,
+    placement: Placement | None = None,
 ) -> Options:
     """Options, checked. n_ids: the ids that dtype must hold. single: one text, not a column.
 
@@ -65,6 +69,7 @@ def options(
         dtype=id_dtype(dtype, n_ids),
         offsets=_unit(offsets),
         template=template,
+        placement=placement,
     )
 
 
@@ -75,15 +80,47 @@ def one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def on_device(device: str) -> None:
-    """Raises DeviceError where the device isn't there."""
-    if one_of("device", device, _DEVICES) == "cuda":
-        from saphira_gpu.devices.detect import cuda_state
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a call encodes. device: "auto", "cuda", "host" or a Device of the caller's. verify:
+    share of rows that the CPU encodes too. device_memory: bytes. output: "arrow" or "device"."""
 
-        raise DeviceError(
-            "device='cuda': the CUDA path is not in this version; use 'auto' or 'cpu' "
-            f"({cuda_state().words})"
-        )
+    device: Any
+    verify: float
+    device_memory: int | None
+    output: str
+
+
+def placement(
+    device: Any,
+    verify: float | None = None,
+    device_memory: int | None = None,
+    output: str = "arrow",
+) -> Placement | None:
+    """Where to encode, checked; None for the CPU.
+
+    Raises ValueError for a value that means nothing, DeviceError where device="cuda" has no GPU to
+    use.
+    """
+    one_of("output", output, _OUTPUTS)
+    number = isinstance(verify, int | float) and not isinstance(verify, bool)
+    if verify is not None and not (number and 0 <= verify <= 1):
+        raise ValueError(f"verify={verify!r} is not a share from 0 to 1")
+    whole = isinstance(device_memory, int) and not isinstance(device_memory, bool)
+    if device_memory is not None and not (whole and device_memory > 0):
+        raise ValueError(f"device_memory={device_memory!r} is not a number of bytes")
+    if not hasattr(device, "kernel"):
+        one_of("device", device, _DEVICES)
+    if device == "cuda":
+        from saphira_gpu.devices.detect import require_cuda
+
+        require_cuda()
+    if device == "cpu":
+        if output == "device":
+            raise ValueError("output='device' is for device='cuda' or 'host', not 'cpu'")
+        return None
+    share = VERIFY if verify is None else float(verify)
+    return Placement(device, share, device_memory, output)
 
 
 def id_dtype(name: str, n_ids: int) -> np.dtype[Any]:

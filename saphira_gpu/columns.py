@@ -152,6 +152,15 @@ def encode(column: Column, encode_batch: EncodeBatch) -> list[Part]:
     return done
 
 
+def plain_chunks(column: Column) -> list[pa.Array]:
+    """The chunks, dictionaries resolved: every row has its own text."""
+    if not pa.types.is_dictionary(column.type):
+        return column.chunks or [pa.array([], column.type)]
+    return [chunk.dictionary_decode() for chunk in column.chunks] or [
+        pa.array([], column.type.value_type)
+    ]
+
+
 def _dictionary(column: Column, encode_batch: EncodeBatch) -> list[tuple[Tokens, pa.Array]]:
     """Encodes each distinct value that some row has once: values of no row can't raise, or cost
     time."""

@@ -33,3 +33,36 @@ class InputError(SaphiraError, ValueError):
 
 class DeviceError(SaphiraError, RuntimeError):
     """The device asked for is not there; the message says which piece is missing."""
+
+
+class VerifyError(DeviceError):
+    """A device made other ids of a row than the CPU does: neither's are returned.
+
+    row: in the whole column. stage: the first one that differs: segments, tags, boundaries, pieces,
+    values or ids. device_ids, cpu_ids: of that row. seed: of the choice of rows.
+    """
+
+    def __init__(
+        self,
+        row: int,
+        stage: str,
+        seed: int,
+        device_ids: list[int],
+        cpu_ids: list[int],
+        detail: str,
+    ) -> None:
+        super().__init__(
+            f"row {row}: the device differs from the CPU, first in stage {stage} ({detail}); "
+            f"device: {_some(device_ids)}; CPU: {_some(cpu_ids)}; rows chosen by seed {seed}"
+        )
+        self.row, self.stage, self.seed = row, stage, seed
+        self.device_ids, self.cpu_ids, self.detail = device_ids, cpu_ids, detail
+
+    def named(self, row: int) -> "VerifyError":
+        """The same of the row's number in the whole column."""
+        return VerifyError(row, self.stage, self.seed, self.device_ids, self.cpu_ids, self.detail)
+
+
+def _some(ids: list[int]) -> str:
+    shown = ", ".join(map(str, ids[:20]))
+    return f"[{shown}, … {len(ids)} ids]" if len(ids) > 20 else f"[{shown}]"

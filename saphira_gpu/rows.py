@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
 from saphira_gpu import columns
 from saphira_gpu._arrays import I64
 from saphira_gpu._lazy import cached_property
-from saphira_gpu._options import Options
+from saphira_gpu._options import Options, Placement
 from saphira_gpu.batch import Batch, Tokens
+from saphira_gpu.devices import DeviceMemoryError, RowTooLarge
+from saphira_gpu.devices.detect import cuda_state
 from saphira_gpu.engines import cpu
-from saphira_gpu.errors import InputError
+from saphira_gpu.engines.cuda.output import DeviceTokens
+from saphira_gpu.engines.placement import AUTO_BYTES, Engines
+from saphira_gpu.engines.settings import Settings
+from saphira_gpu.errors import DeviceError, InputError, UnsupportedError, VerifyError
 from saphira_gpu.offsets import Offsets
 from saphira_gpu.report import Report
 from saphira_gpu.segments import Segmenter
@@ -27,6 +33,7 @@ class Rows:
         self.engine = engine
         self.spec = spec
         self.vocabulary = vocabulary
+        self.engines = Engines(engine)
 
     @cached_property
     def offsets(self) -> Offsets:
@@ -60,27 +67,9 @@ class Rows:
         """Rows → Tokens under the options. row_of: for messages. weights: how often a row
         counts."""
         given = batch
-        invalid = None
-        utf8_only = self.spec.pretok.is_utf8_only
-        if options.invalid != "contract" or options.report is not None or utf8_only:
-            n, marks = cpu.invalid_rows(batch)
-            invalid = np.flatnonzero(marks) if n else None
-        if invalid is not None:
-            policy = options.invalid
-            if policy == "contract" and utf8_only:  # a regex library follows no contract
-                policy = "error"
-            batch = _apply(policy, batch, invalid, row_of)
-        wanted = options.report is not None and len(self.spec.added) > 0
-        try:
-            done = self.engine.encode(
-                batch, options.special, options.threads, ids=not options.count, hits=wanted
-            )
-        except cpu.Hit as hit:
-            row, name = row_of(hit.row), self.spec.added[hit.added].content
-            byte = self._byte_of(hit, batch)
-            raise InputError(
-                f"row {row}: the text holds the added token {name!r} at byte {byte}", row
-            ) from None
+        batch, invalid = self._checked(batch, options, row_of)
+        with self._rows_named(row_of, batch):
+            done = self._encode(batch, options)
         ids = np.zeros(0, np.uint32) if done.ids is None else done.ids
         tokens = Tokens(ids, done.offsets, batch.valid)
         if options.offsets is not None:
@@ -91,11 +80,93 @@ class Rows:
             tokens = tokens.wrapped(post.prefix, post.suffix)
         tokens = tokens.cast(options.dtype)
         if options.report is not None:
-            n_invalid = np.zeros(batch.n_rows, np.int64)
-            if invalid is not None:
-                n_invalid[invalid] = 1
-            self._report(options, given, batch, tokens, done, n_invalid, weights)
+            self._report(options, given, batch, tokens, done, invalid, weights)
         return tokens
+
+    def run_on_device(self, column: columns.Column, options: Options) -> DeviceTokens:
+        """The rows of ids of a whole column, left on the device.
+
+        Raises DeviceError where device="auto" finds no GPU, or none that takes this tokenizer;
+        UnsupportedError for a template that adds ids.
+        """
+        place = options.placement
+        assert place is not None
+        post = self.spec.post
+        if options.template and (post.prefix or post.suffix):
+            raise UnsupportedError("template=True and output='device' don't go together")
+        engine = self.engines.get(place.device, AUTO_BYTES)
+        if engine is None:
+            raise DeviceError(
+                "output='device' needs a GPU that takes this tokenizer; device='cuda' says what "
+                f"is missing ({cuda_state().words})"
+            )
+        parts: list[DeviceTokens] = []
+        first = 0
+        for chunk in columns.plain_chunks(column):
+            row_of, given = first.__add__, columns.flat(chunk)
+            batch, invalid = self._checked(given, options, row_of)
+            with self._rows_named(row_of, batch):
+                made, done = engine.encode_on_device(
+                    batch, options.special, options.threads, options.dtype,
+                    _settings(place), options.report, self._hits(options),
+                )  # fmt: skip
+            if options.report is not None:
+                counts = Tokens(np.zeros(0, np.uint32), done.offsets, batch.valid)
+                self._report(options, given, batch, counts, done, invalid, None)
+            parts.append(made)
+            first += len(chunk)
+        return engine.together(parts, options.dtype)
+
+    def _checked(
+        self, batch: Batch, options: Options, row_of: columns.RowOf
+    ) -> tuple[Batch, I64 | None]:
+        """The batch as the policy for invalid rows makes it, and those rows, if any were looked
+        for."""
+        utf8_only = self.spec.pretok.is_utf8_only
+        if options.invalid == "contract" and options.report is None and not utf8_only:
+            return batch, None
+        n, marks = cpu.invalid_rows(batch)
+        if not n:
+            return batch, None
+        invalid = np.flatnonzero(marks)
+        policy = options.invalid
+        if policy == "contract" and utf8_only:  # a regex library follows no contract
+            policy = "error"
+        return _apply(policy, batch, invalid, row_of), invalid
+
+    def _hits(self, options: Options) -> bool:
+        return options.report is not None and len(self.spec.added) > 0
+
+    def _encode(self, batch: Batch, options: Options) -> cpu.Encoded:
+        """By the engine that the options say."""
+        ids, hits = not options.count, self._hits(options)
+        place = options.placement
+        if place is not None:
+            engine = self.engines.get(place.device, batch.n_bytes)
+            if engine is not None:
+                try:
+                    return engine.encode(
+                        batch, options.special, options.threads, ids=ids, hits=hits,
+                        settings=_settings(place), report=options.report,
+                    )  # fmt: skip
+                except DeviceMemoryError:
+                    if place.device != "auto":
+                        raise
+        return self.engine.encode(batch, options.special, options.threads, ids=ids, hits=hits)
+
+    @contextmanager
+    def _rows_named(self, row_of: columns.RowOf, batch: Batch) -> Iterator[None]:
+        """Errors of an engine name the row of the column."""
+        try:
+            yield
+        except cpu.Hit as hit:
+            row, name = row_of(hit.row), self.spec.added[hit.added].content
+            byte = self._byte_of(hit, batch)
+            raise InputError(
+                f"row {row}: the text holds the added token {name!r} at byte {byte}", row
+            ) from None
+        except (VerifyError, RowTooLarge) as error:
+            raise error.named(row_of(error.row)) from None
 
     def _byte_of(self, hit: cpu.Hit, batch: Batch) -> int:
         """Where the added token is in its row: a normalizer's text has other positions."""
@@ -112,7 +183,7 @@ class Rows:
         batch: Batch,
         tokens: Tokens,
         done: cpu.Encoded,
-        invalid: I64,
+        invalid: I64 | None,
         weights: I64 | None,
     ) -> None:
         once: I64 = np.ones(given.n_rows, np.int64) if weights is None else weights
@@ -136,10 +207,14 @@ class Rows:
             bytes=int((lengths * once).sum()),
             tokens=int((tokens.counts * once).sum()),
             added={token.content: n for token, n in named if n},
-            invalid_rows=int((invalid * once).sum()),
+            invalid_rows=0 if invalid is None else int(once[invalid].sum()),
         )
         assert options.report is not None
         options.report.add(report)
+
+
+def _settings(place: Placement) -> Settings:
+    return Settings(verify=place.verify, device_memory=place.device_memory)
 
 
 def _apply(policy: str, batch: Batch, invalid: I64, row_of: columns.RowOf) -> Batch:

@@ -6,18 +6,19 @@ import os
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import pyarrow as pa
 
 from saphira_gpu import columns, loaders
 from saphira_gpu._arrays import I64, Ids
 from saphira_gpu._lazy import cached_property
-from saphira_gpu._options import Dtype, Invalid, Options, Unit, on_device, one_of, options
+from saphira_gpu._options import Dtype, Invalid, Options, Unit, one_of, options, placement
 from saphira_gpu.batch import Batch, Tokens, as_bytes
 from saphira_gpu.decode import Decoder, DecodeStream
 from saphira_gpu.engines import cpu
 from saphira_gpu.engines.cpu import DEFAULT_CACHE_BYTES, SPECIAL, Special
+from saphira_gpu.engines.cuda.output import DeviceTokens
 from saphira_gpu.errors import InputError, TokenizerFileError, UnsupportedError
 from saphira_gpu.plan import build
 from saphira_gpu.report import Report
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from saphira_gpu.facades import hf, tiktoken
 
 Text = str | bytes | bytearray | memoryview
+Output = Literal["arrow", "device"]
 
 
 class Tokenizer:
@@ -258,10 +260,44 @@ class Tokenizer:
         batch = Batch.from_texts(cast("Iterable[str | bytes | None]", texts))
         return self._rows.run(batch, options)
 
+    @overload
     def encode_arrow(
         self,
         column: Any,
-        device: str = "auto",
+        device: Any = ...,
+        threads: int | None = ...,
+        special: Special = ...,
+        invalid: Invalid = ...,
+        dtype: Dtype = ...,
+        offsets: bool | Unit = ...,
+        template: bool = ...,
+        report: Report | None = ...,
+        *,
+        output: Literal["arrow"] = ...,
+        verify: float | None = ...,
+        device_memory: int | None = ...,
+    ) -> pa.ListArray | pa.LargeListArray | pa.ChunkedArray: ...
+    @overload
+    def encode_arrow(
+        self,
+        column: Any,
+        device: Any = ...,
+        threads: int | None = ...,
+        special: Special = ...,
+        invalid: Invalid = ...,
+        dtype: Dtype = ...,
+        offsets: bool | Unit = ...,
+        template: bool = ...,
+        report: Report | None = ...,
+        *,
+        output: Literal["device"],
+        verify: float | None = ...,
+        device_memory: int | None = ...,
+    ) -> DeviceTokens: ...
+    def encode_arrow(
+        self,
+        column: Any,
+        device: Any = "auto",
         threads: int | None = None,
         special: Special = "plain",
         invalid: Invalid = "contract",
@@ -269,14 +305,27 @@ class Tokenizer:
         offsets: bool | Unit = False,
         template: bool = False,
         report: Report | None = None,
-    ) -> pa.ListArray | pa.LargeListArray | pa.ChunkedArray:
+        *,
+        output: Output = "arrow",
+        verify: float | None = None,
+        device_memory: int | None = None,
+    ) -> pa.ListArray | pa.LargeListArray | pa.ChunkedArray | DeviceTokens:
         """Ids of an Arrow column, as a column of lists.
 
         column: string, binary (any layout), a dictionary of those, or null: an Array, a
         ChunkedArray, or
             any object with `__arrow_c_array__` or `__arrow_c_stream__`. A table or struct of one
             column is that column. A null row gives a null list.
-        device: "auto" or "cpu".
+        device: "cpu"; "cuda", a GPU (DeviceError says what is missing); "auto", a GPU where there
+            is one that takes this tokenizer and the text is a megabyte or more, else the CPU;
+            "host", the kernels run one thread at a time on the CPU, an aid for debugging that needs
+            g++ and is very slow; or a `saphira_gpu.devices.Device`.
+        output: "arrow", or "device": a DeviceTokens, whose values and offsets stay on the device
+            for torch, jax or cupy to take without a copy.
+        verify: the share of rows that the CPU encodes too (0.01 on a device); a difference raises
+            VerifyError, with the row and the first stage that differs. On the CPU it does nothing.
+        device_memory: the bytes of a device's memory that this tokenizer may use (None: most of
+            what is free); larger columns go through in batches.
         offsets: True (the same as "char") or "byte": the lists hold struct<id, start, end>, with
             the ids in one array underneath, as without; start and end are int32, or int64 in a
             LargeListArray.
@@ -286,29 +335,40 @@ class Tokenizer:
         views excepted; each distinct value of a dictionary is encoded once.
 
         Raises InputError for a column of another type, and where `special` or `invalid` says so,
-        naming the row.
+        naming the row. On a device RowTooLarge names a row that finds no room on its own.
         """
-        on_device(device)
+        place = placement(device, verify, device_memory, output)
         options = self._options(
-            special, invalid, threads, report, template, dtype=dtype, offsets=offsets
-        )
+            special, invalid, threads, report, template, dtype=dtype, offsets=offsets,
+            placement=place,
+        )  # fmt: skip
         found = columns.read(column)
+        if output == "device":
+            if options.offsets is not None:
+                raise ValueError("offsets= and output='device' don't go together")
+            return self._rows.run_on_device(found, options)
         parts = self._rows.run_column(found, options)
         return columns.lists(found, parts, options.dtype, options.offsets is not None)
 
     def count_arrow(
         self,
         column: Any,
-        device: str = "auto",
+        device: Any = "auto",
         threads: int | None = None,
         special: Special = "plain",
         invalid: Invalid = "contract",
         template: bool = False,
         report: Report | None = None,
+        *,
+        verify: float | None = None,
+        device_memory: int | None = None,
     ) -> pa.Int64Array | pa.ChunkedArray:
-        """How many ids each row has: int64, null for a null row, chunked as the column is."""
-        on_device(device)
-        options = self._options(special, invalid, threads, report, template, count=True)
+        """How many ids each row has: int64, null for a null row, chunked as the column is. device,
+        verify and device_memory as in `encode_arrow`; verified are the counts."""
+        place = placement(device, verify, device_memory)
+        options = self._options(
+            special, invalid, threads, report, template, count=True, placement=place
+        )
         found = columns.read(column)
         return columns.counts(found, self._rows.run_column(found, options))
 
@@ -429,7 +489,7 @@ def _restored(source: loaders.Source | Spec, cache_bytes: int) -> Tokenizer:
 
 def encode_arrow(
     column: Any, tokenizer: str | os.PathLike[str] | Tokenizer = "gpt2", **options: Any
-) -> pa.ListArray | pa.LargeListArray | pa.ChunkedArray:
+) -> Any:
     """`Tokenizer.encode_arrow` with a tokenizer by name or path, loaded once. options: as there."""
     if not isinstance(tokenizer, Tokenizer):
         tokenizer = _loaded(os.fspath(tokenizer), _stamp(tokenizer))

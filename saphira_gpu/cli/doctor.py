@@ -52,4 +52,7 @@ def cuda_state() -> str:
     """What keeps a CUDA device from being used, or the device, in words."""
     from saphira_gpu.devices import detect
 
-    return f"{detect.cuda_state().words}; this version encodes on the CPU only"
+    state = detect.cuda_state()
+    if state.missing:
+        return f"{state.words}; device=auto encodes on the CPU"
+    return f"{state.words}; device=auto encodes large columns there"

@@ -53,7 +53,22 @@ def tokenize(
     scheme: SchemeOption = None,
     revision: RevisionOption = None,
     column: Annotated[str, typer.Option("--column", "-c", help="The text column.")] = "text",
-    device: Annotated[str, typer.Option(help="Where to encode: auto, cpu or cuda.")] = "auto",
+    device: Annotated[
+        str,
+        typer.Option(help="Where to encode: auto, cpu or cuda; host is an aid for debugging."),
+    ] = "auto",
+    verify: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Share of rows on a device that the CPU encodes too, to compare (0.01).",
+        ),
+    ] = None,
+    device_memory: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="BYTES", help="Memory of the device that may be used."),
+    ] = None,
     threads: Annotated[
         int | None,
         typer.Option(min=1, help="Threads that encode; all cores this process may use by default."),
@@ -131,6 +146,8 @@ def tokenize(
         overwrite=overwrite,
         options={
             "device": device,
+            "verify": verify,
+            "device_memory": device_memory,
             "threads": threads,
             "special": special.value,
             "invalid": invalid.value,

@@ -130,6 +130,21 @@ class DeviceMemoryError(DeviceError, MemoryError):
     """No room on the device for an array, within its limit."""
 
 
+class RowTooLarge(DeviceMemoryError):
+    """A row that finds no room on the device on its own. row: in its column."""
+
+    def __init__(self, row: int, n_bytes: int, reason: str) -> None:
+        super().__init__(
+            f"row {row}, {n_bytes} bytes, finds no room on the device ({reason}); rows aren't cut: "
+            "give it more device_memory, or device='cpu'"
+        )
+        self.row, self.n_bytes, self.reason = row, n_bytes, reason
+
+    def named(self, row: int) -> RowTooLarge:
+        """The same of the row's number in the whole column."""
+        return RowTooLarge(row, self.n_bytes, self.reason)
+
+
 class LaunchError(DeviceError):
     """A launch that cannot be: its shape, or an argument that isn't what the kernel takes."""
 

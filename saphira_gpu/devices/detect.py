@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Literal
 
 from saphira_gpu.errors import DeviceError
@@ -50,12 +53,23 @@ def cuda_state() -> CudaState:
     return CudaState(None, f"{found}, NVRTC {major}.{minor}, {count} device(s): {name}")
 
 
+@cache
+def for_auto() -> bool:
+    """Whether device="auto" may use a GPU. Imports CuPy only where a driver's device is to be seen
+    and CuPy is installed."""
+    seen = any(Path(path).exists() for path in _NODES)
+    return seen and find_spec("cupy") is not None and cuda_state().missing is None
+
+
 def require_cuda() -> None:
     """Raises DeviceError, saying what is missing, unless a kernel can run here."""
     state = cuda_state()
     if state.missing:
         raise DeviceError(f"device='cuda': {state.words}; {_ADVICE[state.missing]}")
 
+
+# What a driver shows of a GPU: on Linux, and on Windows' Linux.
+_NODES = ("/dev/nvidiactl", "/dev/dxg")
 
 _ADVICE: dict[Missing, str] = {
     "cupy": "pip install 'saphira_gpu[cuda13]', or cuda12 for an older driver",

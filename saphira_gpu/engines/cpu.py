@@ -280,6 +280,11 @@ class Engine:
                 self._encoder = _gc_encoder(encoder, self.model)
             return self._encoder
 
+    @property
+    def rewrites(self) -> bool:
+        """Whether the model makes new text before it splits it: a normalizer, or a prefix."""
+        return bool(lib.sa_model_rewrites(self.model))
+
     def forget_encoder(self) -> None:
         """In a forked child: drop the parent's encoder without touching it."""
         self._lock = threading.Lock()
