@@ -472,6 +472,33 @@ def test_threads_do_not_matter(threads: int) -> None:
     assert lists(tokenizer.encode_batch(joined, special="parse", threads=threads)) == [one] * 9
 
 
+@pytest.mark.parametrize("special", ["plain", "parse"])
+def test_rows_that_threads_share(special: str) -> None:
+    """Rows of over half a megabyte are encoded in parts: beside short ones, with pieces as long as
+    a part, with and without added tokens."""
+    source = oracles.rng("long rows")
+    texts, _ = made_texts()
+    hf = oracles.hf_gpt2()
+
+    def long(size: int) -> str:
+        return "".join(source.choices(texts, k=size * 2))[:size].replace(oracles.END_OF_TEXT, "")
+
+    rows = [
+        "short",
+        long(700_000),
+        "",
+        long(300_000) + " " * 400_000 + "x" * 300_000 + long(300_000),
+        f"a{oracles.END_OF_TEXT}{long(600_000)}",
+        "1" * 600_000,
+    ]
+    expected = [hf.encode(row).ids for row in rows]
+    if special == "plain":
+        rows.pop(4), expected.pop(4)
+    tokenizer = Tokenizer.load("gpt2")
+    for threads in (1, 2, 3):
+        assert lists(tokenizer.encode_batch(rows, special=special, threads=threads)) == expected  # type: ignore[arg-type]
+
+
 def cut(data: bytes, source: random.Random, rows: int) -> list[bytes]:
     at = sorted([0, len(data), *(source.randint(0, len(data)) for _ in range(rows - 1))])
     return [data[start:end] for start, end in itertools.pairwise(at)]

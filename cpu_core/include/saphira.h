@@ -326,6 +326,25 @@ typedef struct sa_report {
 int32_t sa_encode(sa_encoder *encoder, const sa_rows *rows, const sa_options *options, uint32_t *ids,
                   int64_t *id_offsets, int64_t *hits, sa_report *report);
 
+/* ---- text that is ready for pretok ---- */
+
+/* New text of rows, for an engine that goes on from there. Zero it or let sa_prepare fill it. */
+typedef struct sa_prepared {
+  uint8_t *text;         /* n bytes, and 64 zero bytes behind them */
+  int64_t n;
+  int64_t *row_offsets;  /* n_rows + 1, from 0; null rows have no bytes */
+  int64_t n_fixed;       /* added tokens, in order. Each stands as one byte in the text, a segment of its own, */
+  int64_t *fixed_at;     /*     here; what lies between is ordinary text */
+  uint32_t *fixed_ids;
+} sa_prepared;
+
+/* What sa_encode makes of rows before it splits them, for a model with a normalizer or a prefix (sa_model_rewrites):
+ * added tokens found, text between them normalized and prefixed. options->special and ->threads count. hits and the
+ * error in the report as in sa_encode; report->bytes: of the new text. Release *out unless a status says no. */
+int32_t sa_prepare(const sa_model *model, const sa_rows *rows, const sa_options *options, sa_prepared *out,
+                   int64_t *hits, sa_report *report);
+void sa_prepared_release(sa_prepared *out);
+
 /* ---- stage decode ---- */
 
 /* What an id is. */

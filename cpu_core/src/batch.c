@@ -8,15 +8,34 @@
 
 #include "backend.h"
 #include "consumers.h"
+#include "prepare.h"
+#include "split.h"
 
 #define ITEM_WEIGHT (256 << 10)
+#define LONG_ROW (2 * ITEM_WEIGHT) /* bytes; its ends then lie in different items */
 #define ROW_WEIGHT 4               /* what a row costs, in bytes of text */
 #define THREAD_WEIGHT (128 << 10)  /* less than this for each does not pay for a thread */
 #define AHEAD 4                    /* items per thread that may wait for their turn */
 #define SLAB_KEPT (4 << 20)        /* larger slabs, in ids, are not kept */
 #define MADE_BYTES (64 << 10)      /* new text made before it is encoded */
 
+/* A row that several items share. */
+typedef struct long_row {
+  int64_t row;
+  sa_split *split;          /* NULL: it holds added tokens, and the first of the items does it all */
+  struct long_row *next;
+} long_row;
+
+/* The part of a row that starts at its byte `from` and ends at its byte `to`; none: row is NULL. */
+typedef struct part {
+  long_row *row;
+  int64_t from, to;
+  int64_t start, end;       /* the pieces of it */
+} part;
+
 typedef struct item {
+  part head;                /* of a row before the item's own rows; its end, if the first of them is that row */
+  part tail;                /* the start of the row behind them */
   int64_t row, row_end;
   sa_slab slab;             /* its own memory, unless written in place */
   int64_t n_ids;
@@ -40,6 +59,8 @@ typedef struct job {
   int64_t next_turn;        /* to be put in order */
   int64_t total;            /* ids in order so far */
   int32_t overflow;         /* more than fit */
+  pthread_mutex_t long_lock;
+  long_row *long_rows;
   int32_t status;
 } job;
 
@@ -49,12 +70,11 @@ typedef struct worker {
   sa_context *context;
   int64_t *offsets;         /* of the item's rows, 64-bit */
   int64_t offsets_capacity;
-  sa_spans spans, inner;    /* added tokens of a row, and of a normalized segment of it */
-  sa_buffer segment;        /* a normalized segment */
-  sa_buffer made;           /* new text of rows, and where each starts in it */
+  sa_maker maker;           /* finds added tokens; new text of rows, and where each starts in it */
   int64_t *made_offsets;
   int64_t made_capacity;
-  int64_t *hits;
+  uint64_t *words;          /* piece starts of a part */
+  int64_t words_capacity;
 } worker;
 
 /* ---- what an encoder keeps between calls ---- */
@@ -133,72 +153,59 @@ static int64_t offset_of(const sa_rows *rows, int64_t row) {
   return sa_offset(rows->offsets, rows->offset_bits, row);
 }
 
-/* What the rows before `row` weigh: their bytes and a little for each. */
-static int64_t weight(const sa_rows *rows, int64_t row) {
+int64_t sa_weight(const sa_rows *rows, int64_t row) {
   return offset_of(rows, row) - offset_of(rows, 0) + ROW_WEIGHT * row;
 }
 
-/* The first row that has at least this weight before it, n_rows if none has. */
-static int64_t row_at(const sa_rows *rows, int64_t wanted) {
+int64_t sa_row_at(const sa_rows *rows, int64_t wanted) {
   int64_t lo = 0, hi = rows->n_rows;
   while (lo < hi) {
     const int64_t mid = lo + (hi - lo) / 2;
-    if (weight(rows, mid) < wanted) lo = mid + 1;
+    if (sa_weight(rows, mid) < wanted) lo = mid + 1;
     else hi = mid;
   }
   return lo;
 }
 
-static int32_t special_error(const worker *w, int64_t row, sa_span hit) {
+/* Notes where an added token was hit, if that is what the status says; hands it on. */
+static int32_t special_error(const worker *w, int64_t row, int32_t status) {
   job *j = w->job;
+  if (status != SA_ERR_SPECIAL) return status;
   pthread_mutex_lock(&j->lock);
   if (j->report->error_row < 0 || row < j->report->error_row) {
     j->report->error_row = row;
-    j->report->error_byte = hit.start;
-    j->report->error_added = hit.added;
+    j->report->error_byte = w->maker.hit.start;
+    j->report->error_added = w->maker.hit.added;
   }
   pthread_mutex_unlock(&j->lock);
-  return SA_ERR_SPECIAL;
-}
-
-/* The added tokens of a text that starts at byte `at` of its row. A status. */
-static int32_t find_added(worker *w, sa_spans *spans, int pass, int64_t row, int64_t at, const uint8_t *text,
-                          int64_t n) {
-  const int32_t status =
-      sa_added_spans(&w->context->model->added, pass, w->job->options->special, text, n, spans, w->hits);
-  if (status != SA_ERR_SPECIAL) return status;
-  sa_span hit = spans->items[spans->n - 1];
-  hit.start += at;
-  return special_error(w, row, hit);
+  return status;
 }
 
 /* A row with added tokens in it: text and tokens in turn. Returns the ids written, or minus a status. */
 static int64_t encode_special_row(worker *w, int64_t row, int64_t start, int64_t end, uint32_t *out) {
   const sa_added *added = &w->context->model->added;
   const uint8_t *text = w->job->rows->text;
-  const int32_t status = find_added(w, &w->spans, SA_PASS_BOTH, row, 0, text + start, end - start);
-  if (status != SA_OK) return -status;
+  const sa_spans *spans = &w->maker.spans;
+  const int32_t status = sa_maker_find(&w->maker, &w->maker.spans, SA_PASS_BOTH, 0, text + start, end - start);
+  if (status != SA_OK) return -special_error(w, row, status);
   int64_t n = 0, from = start;
-  for (int64_t k = 0; k <= w->spans.n; k++) {
-    const int64_t to = k < w->spans.n ? start + w->spans.items[k].start : end;
+  for (int64_t k = 0; k <= spans->n; k++) {
+    const int64_t to = k < spans->n ? start + spans->items[k].start : end;
     if (from < to) {
       const int64_t segment[2] = {from, to};
       const int64_t got = sa_encode_rows(w->context, text, segment, 1, out + n, NULL, 0);
       if (got < 0) return got;
       n += got;
     }
-    if (k == w->spans.n) break;
-    out[n++] = added->ids[w->spans.items[k].added];
-    from = start + w->spans.items[k].end;
+    if (k == spans->n) break;
+    out[n++] = added->ids[spans->items[k].added];
+    from = start + spans->items[k].end;
   }
   return n;
 }
 
-/* Whether text has to be searched for added tokens. */
-static int searched(const job *j, const sa_added *added) {
-  if (added->all.n == 0) return 0;
-  return j->options->special != SA_SPECIAL_PLAIN || added->any_blank || j->hits != NULL;
-}
+/* The first of an item's rows that is all its own. */
+static int64_t first_own_row(const item *it) { return it->row + (it->head.row && it->head.row->row == it->row); }
 
 /* The next row from `row` on that is not plain text to be encoded: a null row with bytes under it, or one with
  * an added token's content in it. *match: a cursor, the start of the next content. */
@@ -229,13 +236,14 @@ static int64_t next_barrier(const worker *w, const item *it, int64_t row, int se
   return barrier;
 }
 
-/* Encodes an item's rows; row_ids count from the item's start. Returns the ids, or minus a status. */
-static int64_t encode_item(worker *w, const item *it, uint32_t *out) {
+/* Encodes an item's rows behind its first n ids; row_ids count from the item's start. Returns the ids there are then,
+ * or minus a status. */
+static int64_t encode_own_rows(worker *w, const item *it, uint32_t *out, int64_t n) {
   const job *j = w->job;
   const int64_t *offsets = w->offsets - it->row;
-  const int search = searched(j, &w->context->model->added);
-  int64_t n = 0, match = -1;
-  for (int64_t row = it->row; row < it->row_end;) {
+  const int search = sa_added_searched(&w->context->model->added, j->options->special, j->hits != NULL);
+  int64_t match = -1;
+  for (int64_t row = first_own_row(it); row < it->row_end;) {
     const int64_t barrier = next_barrier(w, it, row, search, &match);
     if (row < barrier) {
       const int64_t got = sa_encode_rows(w->context, j->rows->text, offsets + row, barrier - row, out + n,
@@ -255,37 +263,41 @@ static int64_t encode_item(worker *w, const item *it, uint32_t *out) {
   return n;
 }
 
-/* ---- models that make new text ---- */
-
-/* Appends n bytes; 0 when out of memory. */
-static int append(sa_buffer *buffer, const uint8_t *bytes, int64_t n) {
-  if (buffer->n + n > buffer->capacity) {
-    const int64_t capacity = 2 * (buffer->n + n);
-    uint8_t *grown = realloc(buffer->data, (size_t)capacity);
-    if (!grown) return 0;
-    buffer->data = grown;
-    buffer->capacity = capacity;
+/* Encodes a part behind an item's first n ids. Returns as encode_own_rows does. */
+static int64_t encode_part(worker *w, const part *p, uint32_t *out, int64_t n) {
+  const sa_rows *rows = w->job->rows;
+  const int64_t length = p->end - p->start, n_words = (length + 63) / 64;
+  if (length == 0) return n;
+  if (!p->row->split) {
+    const int64_t from = offset_of(rows, p->row->row), to = offset_of(rows, p->row->row + 1);
+    const int64_t got = encode_special_row(w, p->row->row, from, to, out + n);
+    return got < 0 ? got : n + got;
   }
-  if (n) memcpy(buffer->data + buffer->n, bytes, (size_t)n);
-  buffer->n += n;
-  return 1;
+  if (n_words > w->words_capacity) {
+    free(w->words);
+    w->words_capacity = 0;
+    w->words = malloc((size_t)n_words * sizeof *w->words);
+    if (!w->words) return -SA_ERR_NOMEM;
+    w->words_capacity = n_words;
+  }
+  sa_split_words(p->row->split, p->start, p->end, w->words);
+  const int64_t got = sa_encode_cut(w->context, p->row->split->text + p->start, length, w->words, out + n);
+  return got < 0 ? got : n + got;
 }
 
-/* Appends a segment that is ready for pretok: with a space before it, if the model wants one. */
-static int append_segment(worker *w, const uint8_t *text, int64_t n) {
-  if (w->context->model->add_prefix_space && n && text[0] != ' ' && !append(&w->made, (const uint8_t *)" ", 1)) return 0;
-  return append(&w->made, text, n);
+/* Encodes an item. Returns its ids, or minus a status. */
+static int64_t encode_item(worker *w, const item *it, uint32_t *out) {
+  int64_t n = 0;
+  if (it->head.row) {
+    n = encode_part(w, &it->head, out, n);
+    if (n >= 0 && first_own_row(it) > it->row) w->job->row_ids[it->row] = n;
+  }
+  if (n >= 0) n = encode_own_rows(w, it, out, n);
+  if (n >= 0 && it->tail.row) n = encode_part(w, &it->tail, out, n);
+  return n;
 }
 
-/* Points *text at the normalized form of a segment: itself, or w->segment. A status. */
-static int32_t normalize(worker *w, const uint8_t **text, int64_t *n) {
-  const sa_normalizer *normalizer = w->context->model->normalizer;
-  if (!normalizer || sa_normalizer_quick(normalizer, *text, *n)) return SA_OK;
-  const int32_t status = sa_normalizer_run(normalizer, *text, *n, &w->segment, NULL);
-  *text = w->segment.data;
-  *n = w->segment.n;
-  return status;
-}
+/* ---- models that make new text ---- */
 
 /* Room for n more ids behind the `used` ones of a slab; 0 when out of memory. */
 static int slab_room(sa_slab *slab, int64_t used, int64_t n) {
@@ -302,12 +314,12 @@ static int slab_room(sa_slab *slab, int64_t used, int64_t n) {
  * there are then, or minus a status. */
 static int64_t flush(worker *w, sa_slab *slab, int64_t used, int64_t n_rows, int64_t *row_ids) {
   const sa_program *program = w->context->model->program;
-  const int64_t bytes = w->made.n, bound = program ? sa_program_bound(program, bytes) : bytes;
+  const int64_t bytes = w->maker.made.n, bound = program ? sa_program_bound(program, bytes) : bytes;
   if (n_rows == 0) return used;
   if (!slab_room(slab, used, bound + 1)) return -SA_ERR_NOMEM;
-  const int64_t got = sa_encode_rows(w->context, w->made.data ? w->made.data : (const uint8_t *)"", w->made_offsets,
+  const int64_t got = sa_encode_rows(w->context, w->maker.made.data ? w->maker.made.data : (const uint8_t *)"", w->made_offsets,
                                      n_rows, slab->ids + used, row_ids, used);
-  w->made.n = 0;
+  w->maker.made.n = 0;
   return got < 0 ? got : used + got;
 }
 
@@ -321,56 +333,32 @@ static int made_row(worker *w, int64_t n_rows) {
     w->made_capacity = capacity;
     grown[0] = 0;
   }
-  w->made_offsets[n_rows + 1] = w->made.n;
+  w->made_offsets[n_rows + 1] = w->maker.made.n;
   return 1;
 }
 
-/* One piece of a row's text, normalized, as a text of its own. Returns as flush does. */
-static int64_t encode_segment(worker *w, sa_slab *slab, int64_t used, const uint8_t *text, int64_t n) {
-  if (n == 0) return used;
-  if (!append_segment(w, text, n) || !made_row(w, 0)) return -SA_ERR_NOMEM;
-  return flush(w, slab, used, 1, NULL);
+/* A row of parts: its ids go behind the `used` ones of the slab. */
+typedef struct parts_row {
+  worker *w;
+  sa_slab *slab;
+  int64_t used;
+} parts_row;
+
+/* A segment is a text of its own. */
+static int32_t encode_segment(void *context) {
+  parts_row *r = context;
+  if (!made_row(r->w, 0)) return SA_ERR_NOMEM;
+  const int64_t used = flush(r->w, r->slab, r->used, 1, NULL);
+  if (used < 0) return (int32_t)-used;
+  r->used = used;
+  return SA_OK;
 }
 
-static int64_t push_id(sa_slab *slab, int64_t used, uint32_t id) {
-  if (!slab_room(slab, used, 1)) return -SA_ERR_NOMEM;
-  slab->ids[used] = id;
-  return used + 1;
-}
-
-/* What lies between two tokens matched in the text as it is: normalized, cut at the tokens that are matched in
- * normalized text. Returns as flush does. */
-static int64_t encode_between(worker *w, sa_slab *slab, int64_t used, int64_t row, int64_t at, const uint8_t *text,
-                              int64_t n) {
-  const sa_added *added = &w->context->model->added;
-  int32_t status = normalize(w, &text, &n);
-  if (status == SA_OK) status = find_added(w, &w->inner, SA_PASS_NORMALIZED, row, at, text, n);
-  if (status != SA_OK) return -status;
-  int64_t from = 0;
-  for (int64_t k = 0; k <= w->inner.n && used >= 0; k++) {
-    const int64_t to = k < w->inner.n ? w->inner.items[k].start : n;
-    if (from < to) used = encode_segment(w, slab, used, text + from, to - from);
-    if (k == w->inner.n || used < 0) break;
-    used = push_id(slab, used, added->ids[w->inner.items[k].added]);
-    from = w->inner.items[k].end;
-  }
-  return used;
-}
-
-static int64_t encode_made_special_row(worker *w, sa_slab *slab, int64_t used, int64_t row, const uint8_t *text,
-                                       int64_t n) {
-  const sa_added *added = &w->context->model->added;
-  const int32_t status = find_added(w, &w->spans, SA_PASS_RAW, row, 0, text, n);
-  if (status != SA_OK) return -status;
-  int64_t from = 0;
-  for (int64_t k = 0; k <= w->spans.n && used >= 0; k++) {
-    const int64_t to = k < w->spans.n ? w->spans.items[k].start : n;
-    if (from < to) used = encode_between(w, slab, used, row, from, text + from, to - from);
-    if (k == w->spans.n || used < 0) break;
-    used = push_id(slab, used, added->ids[w->spans.items[k].added]);
-    from = w->spans.items[k].end;
-  }
-  return used;
+static int32_t push_id(void *context, uint32_t id) {
+  parts_row *r = context;
+  if (!slab_room(r->slab, r->used, 1)) return SA_ERR_NOMEM;
+  r->slab->ids[r->used++] = id;
+  return SA_OK;
 }
 
 /* encode_item for a model that makes new text: rows without added tokens are made anew one after the other, and
@@ -379,31 +367,27 @@ static int64_t encode_made_item(worker *w, const item *it, sa_slab *slab) {
   const job *j = w->job;
   const sa_added *added = &w->context->model->added;
   const int64_t *offsets = w->offsets - it->row;
-  const int search = searched(j, added);
+  const int search = sa_added_searched(added, j->options->special, j->hits != NULL);
   int64_t used = 0, n_rows = 0;
-  w->made.n = 0;
+  w->maker.made.n = 0;
   for (int64_t row = it->row; row < it->row_end; row++) {
     const uint8_t *text = j->rows->text + offsets[row];
-    int64_t n = sa_is_null(j->rows, row) ? 0 : offsets[row + 1] - offsets[row];
-    int special = search && sa_added_next(added, SA_PASS_RAW, text, 0, n) < n;
-    if (!special && n) {
-      const uint8_t *made = text;
-      int64_t n_made = n;
-      const int32_t status = normalize(w, &made, &n_made);
-      if (status != SA_OK) return -status;
-      special = search && sa_added_next(added, SA_PASS_NORMALIZED, made, 0, n_made) < n_made;
-      if (!special && !append_segment(w, made, n_made)) return -SA_ERR_NOMEM;
-    }
-    if (special) {
+    const int64_t n = sa_is_null(j->rows, row) ? 0 : offsets[row + 1] - offsets[row];
+    int whole = 0;
+    int32_t status = sa_maker_row(&w->maker, search, text, n, &whole);
+    if (status != SA_OK) return -status;
+    if (!whole) {
       used = flush(w, slab, used, n_rows, j->row_ids + row - n_rows);
       n_rows = 0;
-      if (used >= 0) used = encode_made_special_row(w, slab, used, row, text, n);
       if (used < 0) return used;
-      j->row_ids[row] = used;
+      parts_row r = {w, slab, used};
+      status = sa_maker_parts(&w->maker, text, n, &(sa_parts){&r, encode_segment, push_id});
+      if (status != SA_OK) return -special_error(w, row, status);
+      j->row_ids[row] = used = r.used;
       continue;
     }
     if (!made_row(w, n_rows++)) return -SA_ERR_NOMEM;
-    if (w->made.n >= MADE_BYTES) {
+    if (w->maker.made.n >= MADE_BYTES) {
       used = flush(w, slab, used, n_rows, j->row_ids + row + 1 - n_rows);
       n_rows = 0;
       if (used < 0) return used;
@@ -431,8 +415,12 @@ static void take_turns(job *j) {
   pthread_cond_broadcast(&j->turn);
 }
 
-/* The item's offsets as 64-bit. A status: offsets that descend, as a broken producer may hand over, would
- * have rows read outside the text. */
+/* Whether a row lies in the text: the offsets of a broken producer may not ascend. */
+static int is_inside(const sa_rows *rows, int64_t from, int64_t to) {
+  return offset_of(rows, 0) <= from && from <= to && to <= offset_of(rows, rows->n_rows);
+}
+
+/* The item's offsets as 64-bit. A status: rows are read where they say. */
 static int32_t load_offsets(worker *w, const item *it) {
   const int64_t n = it->row_end - it->row + 1;
   int descends = 0;
@@ -445,7 +433,68 @@ static int32_t load_offsets(worker *w, const item *it) {
   }
   for (int64_t i = 0; i < n; i++) w->offsets[i] = offset_of(w->job->rows, it->row + i);
   for (int64_t i = 1; i < n; i++) descends |= w->offsets[i] < w->offsets[i - 1];
-  return descends ? SA_ERR_ARGUMENT : SA_OK;
+  return descends || !is_inside(w->job->rows, w->offsets[0], w->offsets[n - 1]) ? SA_ERR_ARGUMENT : SA_OK;
+}
+
+/* Whether a row may be shared by several items. */
+static int is_long(const job *j, int64_t row) {
+  const int64_t from = offset_of(j->rows, row), to = offset_of(j->rows, row + 1);
+  return j->threads > 1 && j->encoder->model->scheme >= 0 && !sa_model_rewrites(j->encoder->model) &&
+         is_inside(j->rows, from, to) && to - from >= LONG_ROW && !sa_is_null(j->rows, row);
+}
+
+/* A row that is long, made known to all by whoever comes first. NULL: out of memory. */
+static long_row *long_row_of(job *j, int64_t row) {
+  const sa_model *m = j->encoder->model;
+  const int64_t from = offset_of(j->rows, row), n = offset_of(j->rows, row + 1) - from;
+  const uint8_t *text = j->rows->text + from;
+  pthread_mutex_lock(&j->long_lock);
+  long_row *r = j->long_rows;
+  while (r && r->row != row) r = r->next;
+  if (!r && (r = calloc(1, sizeof *r))) {
+    const int search = sa_added_searched(&m->added, j->options->special, j->hits != NULL);
+    r->row = row;
+    if (!search || sa_added_next(&m->added, SA_PASS_BOTH, text, 0, n) == n) {
+      r->split = sa_split_new(m->scheme, text, n);
+      if (!r->split) free(r), r = NULL;
+    }
+    if (r) r->next = j->long_rows, j->long_rows = r;
+  }
+  pthread_mutex_unlock(&j->long_lock);
+  return r;
+}
+
+/* The part of a long row that lies in [lo, hi) by weight. A status. */
+static int32_t make_part(job *j, part *p, int64_t row, int64_t lo, int64_t hi) {
+  const int64_t first = sa_weight(j->rows, row), n = offset_of(j->rows, row + 1) - offset_of(j->rows, row);
+  p->row = long_row_of(j, row);
+  if (!p->row) return SA_ERR_NOMEM;
+  p->from = lo > first ? lo - first : 0;
+  p->to = hi - first < n ? hi - first : n;
+  if (p->row->split) {
+    sa_split_pieces(p->row->split, p->from, p->to, &p->start, &p->end);
+  } else {
+    p->start = 0;
+    p->end = p->from == 0 ? n : 0;
+  }
+  return SA_OK;
+}
+
+/* The rows of item i, and its parts of long rows. A status. */
+static int32_t make_item(job *j, item *it, int64_t i) {
+  const int64_t lo = i * ITEM_WEIGHT, hi = lo + ITEM_WEIGHT;
+  int32_t status = SA_OK;
+  it->row = i ? sa_row_at(j->rows, lo) : 0;
+  it->row_end = i + 1 < j->n_items ? sa_row_at(j->rows, hi) : j->rows->n_rows;
+  if (it->row > 0 && sa_weight(j->rows, it->row) - ROW_WEIGHT > lo && is_long(j, it->row - 1)) {
+    const int64_t row = it->row - 1;
+    status = make_part(j, &it->head, row, lo, hi);
+    if (sa_weight(j->rows, row + 1) - ROW_WEIGHT <= hi) it->row = row; /* it ends here */
+  }
+  if (status == SA_OK && it->row_end > first_own_row(it) && sa_weight(j->rows, it->row_end) - ROW_WEIGHT > hi &&
+      is_long(j, it->row_end - 1))
+    status = make_part(j, &it->tail, --it->row_end, lo, hi);
+  return status;
 }
 
 /* Encodes item after item until there are none or an item failed. The lock is held on entry and exit. */
@@ -463,11 +512,12 @@ static void work(worker *w) {
     uint32_t *out = in_place ? j->ids + j->total : NULL;
     pthread_mutex_unlock(&j->lock);
 
-    it->row = i ? row_at(j->rows, i * ITEM_WEIGHT) : 0;
-    it->row_end = i + 1 < j->n_items ? row_at(j->rows, (i + 1) * ITEM_WEIGHT) : j->rows->n_rows;
-    int64_t n = -load_offsets(w, it);
-    if (n == 0 && it->row < it->row_end) {
-      const int64_t bytes = w->offsets[it->row_end - it->row] - w->offsets[0];
+    int64_t n = -make_item(j, it, i);
+    if (n == 0) n = -load_offsets(w, it);
+    const int64_t own = first_own_row(it) - it->row;
+    int64_t bytes = it->head.end - it->head.start + it->tail.end - it->tail.start;
+    if (n == 0) bytes += w->offsets[it->row_end - it->row] - w->offsets[own];
+    if (n == 0 && (it->row < it->row_end || bytes)) {
       if (!in_place) {
         it->slab = take_slab(j->encoder, bytes + 1);
         out = it->slab.ids;
@@ -489,9 +539,11 @@ static int worker_begin(worker *w, job *j) {
   memset(w, 0, sizeof *w);
   w->job = j;
   w->context = take_context(j->encoder);
-  w->hits = j->hits ? calloc((size_t)j->encoder->model->added.n + 1, sizeof *w->hits) : NULL;
+  w->maker.model = j->encoder->model;
+  w->maker.special = j->options->special;
+  w->maker.hits = j->hits ? calloc((size_t)j->encoder->model->added.n + 1, sizeof *w->maker.hits) : NULL;
   if (w->context) w->context->pieces = w->context->misses = w->context->merge.steps = 0;
-  return w->context && (w->hits || !j->hits);
+  return w->context && (w->maker.hits || !j->hits);
 }
 
 /* Adds up what the worker counted. The lock is held, or no other thread is left. */
@@ -503,12 +555,12 @@ static void worker_end(worker *w) {
     j->report->merge_steps += w->context->merge.steps;
     give_context(j->encoder, w->context);
   }
-  for (int64_t k = 0; w->hits && k < j->encoder->model->added.n; k++) j->hits[k] += w->hits[k];
-  free(w->hits);
+  for (int64_t k = 0; w->maker.hits && k < j->encoder->model->added.n; k++) j->hits[k] += w->maker.hits[k];
+  free(w->maker.hits);
   free(w->offsets);
-  free(w->spans.items), free(w->inner.items);
-  sa_buffer_release(&w->segment), sa_buffer_release(&w->made);
+  sa_maker_release(&w->maker);
   free(w->made_offsets);
+  free(w->words);
 }
 
 static void *run(void *argument) {
@@ -532,7 +584,7 @@ int32_t sa_encode(sa_encoder *encoder, const sa_rows *rows, const sa_options *op
   if (options->threads < 1 || rows->n_rows < 0 || (rows->offset_bits != 32 && rows->offset_bits != 64))
     return SA_ERR_ARGUMENT;
   if (rows->n_rows == 0) return SA_OK;
-  const int64_t all = weight(rows, rows->n_rows);
+  const int64_t all = sa_weight(rows, rows->n_rows);
   report->bytes = all - ROW_WEIGHT * rows->n_rows;
   if (ids && !sa_model_rewrites(encoder->model) && options->capacity < report->bytes) return SA_ERR_ARGUMENT;
   job j = {.encoder = encoder, .rows = rows, .options = options, .ids = ids, .row_ids = id_offsets + 1,
@@ -546,12 +598,19 @@ int32_t sa_encode(sa_encoder *encoder, const sa_rows *rows, const sa_options *op
   int32_t started = 0;
   if (j.items && threads) {
     pthread_mutex_init(&j.lock, NULL);
+    pthread_mutex_init(&j.long_lock, NULL);
     pthread_cond_init(&j.turn, NULL);
     /* a thread that cannot be started is done without: the calling thread works too */
     while (started < j.threads - 1 && pthread_create(&threads[started], NULL, run, &j) == 0) started++;
     run(&j);
     for (int32_t i = 0; i < started; i++) pthread_join(threads[i], NULL);
     pthread_mutex_destroy(&j.lock);
+    pthread_mutex_destroy(&j.long_lock);
+    for (long_row *r = j.long_rows, *next; r; r = next) {
+      next = r->next;
+      sa_split_free(r->split);
+      free(r);
+    }
     pthread_cond_destroy(&j.turn);
     for (int64_t i = 0; i < j.n_items; i++) free(j.items[i].slab.ids); /* left over by an error */
   } else {

@@ -22,4 +22,10 @@ struct sa_encoder {
   int32_t n_slabs, slabs_capacity;
 };
 
+/* What the rows before `row` weigh: their bytes and a little for each. */
+int64_t sa_weight(const sa_rows *rows, int64_t row);
+
+/* The first row that has at least this weight before it, n_rows if none has. */
+int64_t sa_row_at(const sa_rows *rows, int64_t wanted);
+
 #endif

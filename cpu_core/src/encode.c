@@ -315,3 +315,9 @@ int64_t sa_encode_rows(sa_context *c, const uint8_t *text, const int64_t *offset
   }
   return n;
 }
+
+int64_t sa_encode_cut(sa_context *c, const uint8_t *text, int64_t n, const uint64_t *starts, uint32_t *ids) {
+  const int64_t offsets[2] = {0, n};
+  pieces p = {.text = text, .n = n, .offsets = offsets, .n_rows = 1, .cuts = starts, .n_words = (n + 63) / 64};
+  return encode_pieces(c, &p, ids, NULL, 0);
+}

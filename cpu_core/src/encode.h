@@ -44,4 +44,8 @@ void sa_context_free(sa_context *context);
 int64_t sa_encode_rows(sa_context *context, const uint8_t *text, const int64_t *offsets, int64_t n_rows,
                        uint32_t *ids, int64_t *row_ids, int64_t first);
 
+/* The same for part of a row: text[0, n) with the starts of its pieces, n / 64 words or one more, bits beyond n ignored.
+ * There is a start at byte 0, and byte n is the row's end or another one. No program. */
+int64_t sa_encode_cut(sa_context *context, const uint8_t *text, int64_t n, const uint64_t *starts, uint32_t *ids);
+
 #endif

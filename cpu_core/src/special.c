@@ -196,6 +196,10 @@ void sa_added_release(sa_added *a) {
   memset(a, 0, sizeof *a);
 }
 
+int sa_added_searched(const sa_added *a, int32_t special, int hits) {
+  return a->all.n > 0 && (special != SA_SPECIAL_PLAIN || a->any_blank || hits);
+}
+
 const void *sa_added_table(const sa_added *a, const char *name, int64_t *bytes) {
   static const uint64_t sets[] = {WHITE, WORD};
   const int64_t n = a->n;

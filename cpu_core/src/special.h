@@ -39,6 +39,9 @@ typedef struct sa_spans {
 int32_t sa_added_build(sa_added *added, const sa_plan *plan, const sa_normalizer *normalizer);
 void sa_added_release(sa_added *added);
 
+/* Whether text has to be searched for added tokens. hits: they are to be counted. */
+int sa_added_searched(const sa_added *added, int32_t special, int hits);
+
 /* See sa_model_table. */
 const void *sa_added_table(const sa_added *added, const char *name, int64_t *bytes);
 

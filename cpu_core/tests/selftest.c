@@ -71,6 +71,7 @@ int main(int argc, char **argv) {
   run("pretok", st_pretok);
   run("normalize", st_normalize);
   run("encode", st_encode);
+  run("prepare", st_prepare);
   run("consumers", st_consumers);
   printf("%-12s %12lld checks %6lld failures\n", "all", (long long)checks, (long long)failures);
   return failures != 0;

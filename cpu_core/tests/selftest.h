@@ -68,6 +68,7 @@ void st_classify(void);
 void st_pretok(void);
 void st_normalize(void);
 void st_encode(void);
+void st_prepare(void);
 void st_consumers(void);
 
 #endif

@@ -159,6 +159,40 @@ static void exhaust(const sa_model *model) {
   }
 }
 
+/* Rows that several threads share, between short ones and beside an unmapped page: as by one thread. Pieces of any
+ * length lie across the cuts. */
+static void long_rows(const sa_model *model) {
+  enum { ROWS = 6, MOST = 700000 };
+  int64_t offsets[ROWS + 1] = {0}, expected[ROWS + 1], got[ROWS + 1];
+  for (int64_t i = 0; i < ROWS; i++)
+    offsets[i + 1] = offsets[i] + (i % 2 ? (MOST - 200000) + st_below(200000) : st_below(4) ? st_below(3000) : 0);
+  const int64_t n = offsets[ROWS];
+  st_guard text = st_guarded((size_t)n, 1), one = st_guarded((size_t)n * 4, 1), many = st_guarded((size_t)n * 4, 1);
+  for (int64_t at = 0, to; at < n; at = to) {
+    to = at + 1 + st_below(st_below(9) ? 4000 : 300000);
+    if (to > n) to = n;
+    if (st_below(3)) fill(text.data + at, to - at);
+    else memset(text.data + at, "ab 1\n"[st_below(5)], (size_t)(to - at));
+  }
+  const uint8_t validity[] = {(uint8_t)(st_below(2) ? 0xFF : 0xF7)}; /* a long row may be null */
+  const sa_rows rows = {text.data, offsets, 64, ROWS, validity, 0};
+  sa_encoder *encoder = sa_encoder_new(model, 8 << 20);
+  sa_report report;
+  sa_options options = {SA_SPECIAL_PLAIN, 1, n};
+  st_check(sa_encode(encoder, &rows, &options, (uint32_t *)one.data, expected, NULL, &report) == SA_OK, "encode: long rows");
+  for (options.threads = 2; options.threads <= 5; options.threads++) {
+    memset(many.data, 0, (size_t)n * 4);
+    const int32_t status = sa_encode(encoder, &rows, &options, (uint32_t *)many.data, got, NULL, &report);
+    st_check(status == SA_OK && memcmp(got, expected, sizeof got) == 0 &&
+                 memcmp(many.data, one.data, (size_t)expected[ROWS] * 4) == 0,
+             "encode: long rows of %lld bytes, %d threads", (long long)n, options.threads);
+    const int32_t counted = sa_encode(encoder, &rows, &options, NULL, got, NULL, &report);
+    st_check(counted == SA_OK && memcmp(got, expected, sizeof got) == 0, "encode: counts of long rows");
+  }
+  sa_encoder_free(encoder);
+  st_unguard(text), st_unguard(one), st_unguard(many);
+}
+
 void st_encode(void) {
   const int32_t isa = sa_isa_active();
   static toy t;
@@ -170,7 +204,7 @@ void st_encode(void) {
     sa_model *model = sa_model_new(&plan, error, sizeof error);
     if (!st_check(model != NULL, "encode: %s", error)) continue;
     for (int k = 0; k < 25; k++) compare(&t, model);
-    if (model_number < 2) exhaust(model);
+    if (model_number < 2) exhaust(model), long_rows(model);
     sa_model_free(model);
   }
   sa_isa_select(isa);
