@@ -16,7 +16,6 @@
 #define ROW_WEIGHT 4               /* what a row costs, in bytes of text */
 #define THREAD_WEIGHT (128 << 10)  /* less than this for each does not pay for a thread */
 #define AHEAD 4                    /* items per thread that may wait for their turn */
-#define SLAB_KEPT (4 << 20)        /* larger slabs, in ids, are not kept */
 #define MADE_BYTES (64 << 10)      /* new text made before it is encoded */
 
 /* A row that several items share. */
@@ -76,76 +75,6 @@ typedef struct worker {
   uint64_t *words;          /* piece starts of a part */
   int64_t words_capacity;
 } worker;
-
-/* ---- what an encoder keeps between calls ---- */
-
-sa_encoder *sa_encoder_new(const sa_model *model, int64_t cache_bytes) {
-  sa_encoder *e = calloc(1, sizeof *e);
-  if (!e) return NULL;
-  e->model = model;
-  e->cache_bytes = cache_bytes;
-  pthread_mutex_init(&e->lock, NULL);
-  return e;
-}
-
-void sa_encoder_free(sa_encoder *e) {
-  if (!e) return;
-  for (int32_t i = 0; i < e->n_idle; i++) sa_context_free(e->idle[i]);
-  for (int32_t i = 0; i < e->n_slabs; i++) free(e->slabs[i].ids);
-  free(e->idle);
-  free(e->slabs);
-  pthread_mutex_destroy(&e->lock);
-  free(e);
-}
-
-/* Room for one more in a list; 0 where there is none. */
-static int list_room(void **list, int32_t n, int32_t *capacity, size_t size) {
-  if (n < *capacity) return 1;
-  const int32_t wanted = *capacity ? 2 * *capacity : 16;
-  void *grown = realloc(*list, (size_t)wanted * size);
-  if (!grown) return 0;
-  *list = grown;
-  *capacity = wanted;
-  return 1;
-}
-
-static sa_context *take_context(sa_encoder *e) {
-  pthread_mutex_lock(&e->lock);
-  sa_context *context = e->n_idle ? e->idle[--e->n_idle] : NULL;
-  pthread_mutex_unlock(&e->lock);
-  return context ? context : sa_context_new(e->model, e->cache_bytes);
-}
-
-static void give_context(sa_encoder *e, sa_context *context) {
-  pthread_mutex_lock(&e->lock);
-  const int room = list_room((void **)&e->idle, e->n_idle, &e->idle_capacity, sizeof *e->idle);
-  if (room) e->idle[e->n_idle++] = context;
-  pthread_mutex_unlock(&e->lock);
-  if (!room) sa_context_free(context);
-}
-
-/* A slab for n ids; ids is NULL when out of memory. */
-static sa_slab take_slab(sa_encoder *e, int64_t n) {
-  sa_slab slab = {NULL, 0};
-  pthread_mutex_lock(&e->lock);
-  if (e->n_slabs) slab = e->slabs[--e->n_slabs];
-  pthread_mutex_unlock(&e->lock);
-  if (slab.capacity < n) {
-    free(slab.ids);
-    slab.ids = malloc((size_t)n * sizeof *slab.ids);
-    slab.capacity = n;
-  }
-  return slab;
-}
-
-static void give_slab(sa_encoder *e, sa_slab slab) {
-  pthread_mutex_lock(&e->lock);
-  const int room = slab.capacity <= SLAB_KEPT &&
-                   list_room((void **)&e->slabs, e->n_slabs, &e->slabs_capacity, sizeof *e->slabs);
-  if (room) e->slabs[e->n_slabs++] = slab;
-  pthread_mutex_unlock(&e->lock);
-  if (!room) free(slab.ids);
-}
 
 /* ---- one item ---- */
 
@@ -406,7 +335,7 @@ static void take_turns(job *j) {
       j->overflow |= j->total + it->n_ids > j->options->capacity;
       if (j->ids && !j->overflow && it->n_ids)
         memcpy(j->ids + j->total, it->slab.ids, (size_t)it->n_ids * sizeof *j->ids);
-      give_slab(j->encoder, it->slab);
+      sa_give_slab(j->encoder, it->slab);
       it->slab.ids = NULL;
     }
     for (int64_t r = it->row; r < it->row_end; r++) j->row_ids[r] += j->total;
@@ -519,7 +448,7 @@ static void work(worker *w) {
     if (n == 0) bytes += w->offsets[it->row_end - it->row] - w->offsets[own];
     if (n == 0 && (it->row < it->row_end || bytes)) {
       if (!in_place) {
-        it->slab = take_slab(j->encoder, bytes + 1);
+        it->slab = sa_take_slab(j->encoder, bytes + 1);
         out = it->slab.ids;
       }
       n = !out ? -SA_ERR_NOMEM : rewrites ? encode_made_item(w, it, &it->slab) : encode_item(w, it, out);
@@ -538,7 +467,7 @@ static void work(worker *w) {
 static int worker_begin(worker *w, job *j) {
   memset(w, 0, sizeof *w);
   w->job = j;
-  w->context = take_context(j->encoder);
+  w->context = sa_take_context(j->encoder);
   w->maker.model = j->encoder->model;
   w->maker.special = j->options->special;
   w->maker.hits = j->hits ? calloc((size_t)j->encoder->model->added.n + 1, sizeof *w->maker.hits) : NULL;
@@ -553,7 +482,7 @@ static void worker_end(worker *w) {
     j->report->pieces += w->context->pieces;
     j->report->cache_misses += w->context->misses;
     j->report->merge_steps += w->context->merge.steps;
-    give_context(j->encoder, w->context);
+    sa_give_context(j->encoder, w->context);
   }
   for (int64_t k = 0; w->maker.hits && k < j->encoder->model->added.n; k++) j->hits[k] += w->maker.hits[k];
   free(w->maker.hits);

@@ -22,6 +22,14 @@ struct sa_encoder {
   int32_t n_slabs, slabs_capacity;
 };
 
+/* One of the encoder's contexts, or a new one; NULL: out of memory. And back. (encoder.c) */
+sa_context *sa_take_context(sa_encoder *encoder);
+void sa_give_context(sa_encoder *encoder, sa_context *context);
+
+/* A slab for n ids; ids is NULL when out of memory. And back. */
+sa_slab sa_take_slab(sa_encoder *encoder, int64_t n);
+void sa_give_slab(sa_encoder *encoder, sa_slab slab);
+
 /* What the rows before `row` weigh: their bytes and a little for each. */
 int64_t sa_weight(const sa_rows *rows, int64_t row);
 
