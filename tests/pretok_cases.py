@@ -1,0 +1,201 @@
+"""Stages classify, remap, boundaries and pieces on any device against the core.
+
+CASES are those of tests/mutate_kernels.py: n is about how many bytes of text there are.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from saphira_gpu.batch import Batch, cumulated
+from saphira_gpu.devices import Device
+from saphira_gpu.engines import cpu
+from saphira_gpu.engines.cuda import pretok
+from saphira_gpu.engines.cuda.rows import counter_numbers, new_counters
+from saphira_gpu.engines.cuda.tables import SCRIPTS, SUPERATOMS, AlphabetTables, SchemeTables
+
+SCHEMES = tuple(
+    cpu.ffi.string(cpu.lib.sa_scheme_name(i)).decode() for i in range(cpu.lib.sa_scheme_count())
+)
+
+# What each rule looks at, and its neighbours: characters of 1 to 4 bytes of every class, overlong
+# forms, cut and lone bytes.
+_PARTS: dict[str, tuple[bytes, ...]] = {
+    "letters": (b"a", b"B", b"l", b"s", b"S", "é".encode(), "Ǆ".encode(), "ǅ".encode(), b"\xf0\x9d\x94\x84"),
+    "caseless": ("中".encode(), "か".encode(), "ス".encode(), "ا".encode(), "ー".encode(), "ʰ".encode(), "𠀀".encode()),
+    "marks": ("\u0301".encode(), "\u3099".encode(), "\u0bd7".encode(), b"\xf0\x90\x8f\xbd"),
+    "numbers": (b"0", b"1", b"7", "٣".encode(), "½".encode(), "Ⅷ".encode(), "〇".encode(), "𝟘".encode(), "〡".encode()),
+    "white": (b" ", b" ", b"\n", b"\r", b"\t", "\u00a0".encode(), "\u3000".encode(), "\u2028".encode(), "\u0085".encode()),
+    "signs": (b"'", b".", b"/", b"-", b"<", b"!", b"$", "€".encode(), "。".encode(), "😀".encode(), b"_"),
+    "other": (b"\0", b"\x1b", "\u200d".encode(), "\u00ad".encode(), "\u0378".encode(), "\ue000".encode()),
+    "suffixes": (b"'s", b"'S", b"'re", b"'VE", b"'ll", b"'l", "'ſ".encode(), b"'t'm", b"''s", b"'d"),
+    "literals": (b"<|startoftext|>", b"<|endoftext|>", b"<|endoftext|", b"<|startoftext|>'s", b"<|e"),
+    "invalid": (b"\x80", b"\xbf\xbf", b"\xc3", b"\xe4\xb8", b"\xf0\x9f\x98", b"\xff", b"\xf5", b"\xed\xa0\x80",
+                b"\xc0\xa0", b"\xc0\x8a", b"\xe0\x80\xa7", b"\xf0\x80\x80\xa0", b"\xc1\x81", b"\xf4\x90\x80\x80"),
+}  # fmt: skip
+
+
+def random_text(source: random.Random, n: int, dense: float = 0.3) -> bytes:
+    """About n bytes: pieces of a few kinds at a time; now and then one part many times over."""
+    out = bytearray()
+    while len(out) < n:
+        kinds = source.sample(sorted(_PARTS), source.randint(1, 3))
+        parts = [part for kind in kinds for part in _PARTS[kind]]
+        if source.random() < dense:
+            parts = source.sample(parts, min(len(parts), source.randint(1, 3)))
+        for _ in range(source.choice((1, 3, 10, 40, 200))):
+            out += source.choice(parts)
+        if source.random() < 0.2:
+            out += source.choice(parts) * source.choice((5, 66, 150, 700))
+    return bytes(out[:n])
+
+
+def random_rows(source: random.Random, text: bytes, mean: float) -> Batch:
+    """Rows of a text, cut anywhere, with some empty ones, and bytes in front of the first one."""
+    cuts = [source.randrange(len(text) + 1) for _ in range(int(len(text) / mean))] if text else []
+    cuts += [source.choice(cuts) for _ in range(len(cuts) // 8)]
+    offsets = np.array([0, *sorted(cuts), len(text)], np.int64)
+    return Batch(np.frombuffer(b"\xe4\xb8" + text + b"\xb8'", np.uint8), offsets + 2)
+
+
+def upload(device: Device, batch: Batch, padding: int = 0) -> tuple[Any, int, Any]:
+    """A batch's text on the device, its size, and its segments. padding: value of the bytes behind
+    that should have no effect."""
+    n, base = batch.n_bytes, int(batch.offsets[0])
+    text = np.zeros(-(-n // 16) * 16 + 64, np.uint8)
+    text[n : n + 16] = padding
+    text[:n] = batch.data[base : base + n]
+    flags = np.zeros(pretok.words_of(n) * 64, np.uint8)
+    flags[batch.offsets.astype(np.int64) - base] = 1
+    words = np.packbits(flags, bitorder="little").view(np.uint64)
+    return device.to_device(text), n, device.to_device(words)
+
+
+def same_bitmap(got: Any, expected: Any, n: int) -> None:
+    """got has a word more than the core's where n is a multiple of 64."""
+    np.testing.assert_array_equal(got[: len(expected)], expected)
+    assert len(got) == pretok.words_of(n) and not got[len(expected) :].any()
+
+
+def compare_classify(device: Device, batch: Batch, threads: int) -> None:
+    text, n, segments = upload(device, batch, 0xBF)
+    for alphabet in (SUPERATOMS, SCRIPTS):
+        tables = AlphabetTables.of(device, alphabet)
+        tags, starts = pretok.classify(device, tables, text, n, segments, threads=threads)
+        expected, expected_starts = cpu.classify(batch, alphabet)
+        np.testing.assert_array_equal(device.to_host(tags), expected)
+        same_bitmap(device.to_host(starts), expected_starts, n)
+        if alphabet == SCRIPTS:
+            continue
+        for row in np.random.default_rng(n).integers(0, 256, (2, 32), np.uint8):
+            classes = pretok.remap(device, device.to_device(row), tags, n, threads=threads)
+            mapped = np.where(expected == 0xFF, 0xFF, row[expected & 31])
+            np.testing.assert_array_equal(device.to_host(classes), mapped)
+
+
+def compare_boundaries(
+    device: Device, scheme: str, batch: Batch, threads: int, *, staged: bool = False
+) -> dict[str, int]:
+    """The same from text and, if asked for, from classes. Returns the counters."""
+    text, n, segments = upload(device, batch)
+    expected = cpu.boundaries(scheme, batch)
+    tables = SchemeTables.of(device, scheme)
+    counters = new_counters(device)
+    starts = pretok.boundaries(device, tables, text, n, segments, counters, threads=threads)
+    same_bitmap(device.to_host(starts), expected, n)
+    if staged:
+        tags, _ = pretok.classify(device, tables.alphabet, text, n, segments, threads=threads)
+        classes = pretok.remap(device, tables.bits, tags, n, threads=threads)
+        found = pretok.boundaries(
+            device, tables, text, n, segments, new_counters(device), classes=classes,
+            threads=threads,
+        )  # fmt: skip
+        same_bitmap(device.to_host(found), expected, n)
+    values = device.to_host(counters)
+    return {name: int(values[i]) for name, i in counter_numbers().items() if name != "COUNTERS"}
+
+
+def compare_inside(device: Device, scheme: str, batch: Batch, threads: int) -> None:
+    """No piece starts where `inside` says so."""
+    text, n, segments = upload(device, batch)
+    inside = np.random.default_rng(n).integers(0, 1 << 63, pretok.words_of(n), np.uint64)
+    starts = pretok.boundaries(
+        device, SchemeTables.of(device, scheme), text, n, segments, new_counters(device),
+        inside=device.to_device(inside), threads=threads,
+    )  # fmt: skip
+    expected = cpu.boundaries(scheme, batch)
+    same_bitmap(device.to_host(starts), expected & ~inside[: len(expected)], n)
+
+
+def compare_pieces(device: Device, words: Any, n: int, threads: int) -> None:
+    """Positions, their number and ranks of any bitmap; bits from n on are not set."""
+    flags = np.unpackbits(words.view(np.uint8), bitorder="little")
+    expected = np.flatnonzero(flags)
+    counters = new_counters(device)
+    found = pretok.pieces(
+        device, device.to_device(words), n, counters, most=len(expected), threads=threads
+    )
+    assert device.to_host(counters)[counter_numbers()["PIECES"]] == len(expected)
+    np.testing.assert_array_equal(device.to_host(found.start), [*expected, n])
+    before = np.cumsum(flags.reshape(-1, 64).sum(1)) - flags.reshape(-1, 64).sum(1)
+    np.testing.assert_array_equal(device.to_host(found.ranks), before)
+
+
+# ---- cases ----
+
+
+def _batch(n: int) -> Batch:
+    source = random.Random(n)
+    return random_rows(source, random_text(source, n), 1 + n / 6)
+
+
+def _tile_threads(threads: int) -> int:
+    """Small tiles, so that little text has many of them."""
+    return 64 if threads == 64 else 32
+
+
+def classes_case(device: Device, n: int, threads: int) -> None:
+    compare_classify(device, _batch(n), min(threads, 256))
+
+
+def boundaries_case(device: Device, n: int, threads: int, scheme: str) -> None:
+    if n > 3000:
+        for unit in LONG_RUNS:
+            compare_boundaries(device, scheme, one_row(unit, n), _tile_threads(threads))
+    compare_boundaries(device, scheme, _batch(n), _tile_threads(threads), staged=n % 2 == 1)
+    if n < 1000:
+        compare_inside(device, scheme, _batch(n + 70), 32)
+
+
+def pieces_case(device: Device, n: int, threads: int) -> None:
+    rng = np.random.default_rng(n)
+    for share in (0.0, 0.2, 1.0):
+        flags = np.zeros(64 * pretok.words_of(n), np.uint8)
+        flags[:n] = rng.random(n) < share
+        words = np.packbits(flags, bitorder="little").view(np.uint64)
+        compare_pieces(device, words, n, min(threads, 256))
+
+
+def one_row(unit: bytes, n: int, end: bytes = b"") -> Batch:
+    """A row of one text over and over, cut to n bytes, and its end."""
+    data = (unit * (n // len(unit) + 1))[:n] + end
+    return Batch(np.frombuffer(data, np.uint8), cumulated(np.array([len(data)], np.int64)))
+
+
+LONG_RUNS = (
+    b"7",
+    b"\n" + b" " * 5000 + b"a",
+    "\u00c1中".encode() + b"A" * 4500 + b"b",
+    "٣".encode(),
+)
+
+CASES: dict[str, Callable[[Device, int, int], None]] = {
+    "classes": classes_case,
+    "pieces": pieces_case,
+    **{f"boundaries_{name}": partial(boundaries_case, scheme=name) for name in SCHEMES},
+}
