@@ -25,19 +25,35 @@ SCHEMES = tuple(
 
 # What each rule looks at, and its neighbours: characters of 1 to 4 bytes of every class, overlong
 # forms, cut and lone bytes.
-_PARTS: dict[str, tuple[bytes, ...]] = {
-    "letters": (b"a", b"B", b"l", b"s", b"S", "é".encode(), "Ǆ".encode(), "ǅ".encode(), b"\xf0\x9d\x94\x84"),
-    "caseless": ("中".encode(), "か".encode(), "ス".encode(), "ا".encode(), "ー".encode(), "ʰ".encode(), "𠀀".encode()),
-    "marks": ("\u0301".encode(), "\u3099".encode(), "\u0bd7".encode(), b"\xf0\x90\x8f\xbd"),
-    "numbers": (b"0", b"1", b"7", "٣".encode(), "½".encode(), "Ⅷ".encode(), "〇".encode(), "𝟘".encode(), "〡".encode()),
-    "white": (b" ", b" ", b"\n", b"\r", b"\t", "\u00a0".encode(), "\u3000".encode(), "\u2028".encode(), "\u0085".encode()),
-    "signs": (b"'", b".", b"/", b"-", b"<", b"!", b"$", "€".encode(), "。".encode(), "😀".encode(), b"_"),
-    "other": (b"\0", b"\x1b", "\u200d".encode(), "\u00ad".encode(), "\u0378".encode(), "\ue000".encode()),
-    "suffixes": (b"'s", b"'S", b"'re", b"'VE", b"'ll", b"'l", "'ſ".encode(), b"'t'm", b"''s", b"'d"),
-    "literals": (b"<|startoftext|>", b"<|endoftext|>", b"<|endoftext|", b"<|startoftext|>'s", b"<|e"),
-    "invalid": (b"\x80", b"\xbf\xbf", b"\xc3", b"\xe4\xb8", b"\xf0\x9f\x98", b"\xff", b"\xf5", b"\xed\xa0\x80",
-                b"\xc0\xa0", b"\xc0\x8a", b"\xe0\x80\xa7", b"\xf0\x80\x80\xa0", b"\xc1\x81", b"\xf4\x90\x80\x80"),
-}  # fmt: skip
+_KINDS: dict[str, tuple[int | str | bytes, ...]] = {
+    "letters": (*b"aBlsS", "éǄǅ", "𝔄"),
+    "caseless": ("中かスا", "ーʰ𠀀"),
+    "marks": ("\u0301\u3099\u0bd7", b"\xf0\x90\x8f\xbd"),
+    "numbers": (*b"017", "٣½Ⅷ〇", "𝟘〡"),
+    "white": (*b"  \n\r\t", "\u00a0\u3000\u2028\u0085"),
+    "signs": (*b"'./-<!$_", "€。😀"),
+    "other": (*b"\0\x1b", "\u200d\u00ad\u0378\ue000"),
+    "suffixes": (b"'s 'S 're 'VE 'll 'l 't'm ''s 'd", "'ſ"),
+    "literals": (b"<|startoftext|> <|endoftext|> <|endoftext| <|startoftext|>'s <|e",),
+    "invalid": (
+        *(b"\x80 \xbf\xbf \xc3 \xe4\xb8 \xf0\x9f\x98 \xff \xf5 \xed\xa0\x80 \xc0\xa0".split()),
+        *(b"\xc0\x8a \xe0\x80\xa7 \xf0\x80\x80\xa0 \xc1\x81 \xf4\x90\x80\x80".split()),
+    ),
+}
+
+
+def _parts(given: int | str | bytes) -> list[bytes]:
+    """One byte; the characters of a str, or with an apostrophe all of it; words of bytes."""
+    if isinstance(given, int):
+        return [bytes([given])]
+    if isinstance(given, bytes):
+        return given.split(b" ")
+    return [given.encode()] if "'" in given else [char.encode() for char in given]
+
+
+_PARTS = {
+    kind: [part for given in parts for part in _parts(given)] for kind, parts in _KINDS.items()
+}
 
 
 def random_text(source: random.Random, n: int, dense: float = 0.3) -> bytes:
