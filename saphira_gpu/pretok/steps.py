@@ -112,7 +112,8 @@ def cuts_of_match(behavior: str, invert: bool) -> int:
 
 def spans_only(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """Steps with the same spans, where the text of the pieces is not asked for: what new text the
-    last steps make moves no span, so Metaspace cuts the given text at U+0020 as at its symbol."""
+    last steps make moves no span, so Metaspace cuts the given text at U+0020 as at its symbol (a
+    byte 20 is a character of its own in any text)."""
     kept = list(steps)
     while kept and isinstance(kept[-1], Bytemap | Replace | Prefix):
         kept.pop()
@@ -121,5 +122,5 @@ def spans_only(steps: tuple[Step, ...]) -> tuple[Step, ...]:
         and isinstance(kept[-2], Replace)
         and kept[-1] == Literal(kept[-2].text, BEFORE)
     ):
-        kept[-2] = Classes("gpt2", (("SP", BEFORE),))
+        kept[-2] = Literal(" ", BEFORE)
     return tuple(kept)
