@@ -32,7 +32,10 @@ class PreTokenizer:
     Pieces never depend on threads or instruction set. A PreTokenizer may be used from several
     threads and pickles as its configuration. Bytes that are not UTF-8 are characters by the rules
     at `reference.classify` (patterns that run through a regex library refuse them), and every piece
-    is a text of its own to the steps that come after.
+    is a text of its own to the steps that come after. So to a later step a lead that lacks bytes
+    is cut short where its piece ends there, and has the class of its byte-alphabet symbol, though
+    what followed it in the row made it fail; a compiled scheme that stands for several Splits
+    (`tables/schemes.toml`) looks at the row as a whole. On UTF-8 the two are the same.
     """
 
     def __init__(self, config: Mapping[str, Any] | str | bytes, engine: str = "hf") -> None:

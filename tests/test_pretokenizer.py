@@ -378,6 +378,19 @@ def test_characters_of_the_contract() -> None:
     assert [span for _, span in ours.pre_tokenize_str(raw)] == [(i, i + 1) for i in range(10)]
 
 
+def test_a_lead_cut_short_where_its_piece_ends(isa: str) -> None:
+    """C3 before a space fails and is no letter; alone at the end of its piece it is one, Ã."""
+    gpt2 = scheme_configs()["scheme-gpt2"]
+    raw = b"a\xc3 b"
+    for config, wanted in (
+        (gpt2, [(0, 1), (1, 2), (2, 4)]),
+        (sequence(WHITESPACE_SPLIT, gpt2), [(0, 2), (3, 4)]),
+    ):
+        ours = PreTokenizer.from_config(config)
+        assert [span for _, span in ours.pre_tokenize_str(raw, "byte")] == wanted
+        assert [piece.span for piece in reference_pretok.pieces(ours.steps, raw)] == wanted
+
+
 class Guarded:
     """Bytes that end at a page no one may touch."""
 
