@@ -188,9 +188,27 @@ def boundaries_case(device: Device, n: int, threads: int, scheme: str) -> None:
         compare_inside(device, scheme, _batch(n + 70), 32)
 
 
+def repairs_case(device: Device, n: int, threads: int) -> None:
+    """Runs over more tiles than a warp or a thread block looks at in one step."""
+    if n < 4000:
+        return
+    tile, above = 29 * 64, "Á中".encode() + b"A" * 67_000
+    for unit, size in (
+        (b"7", 75_000), (above + b"b", 72_001), (above + b".", 72_001), (above, 66_000),
+        (b"a\n" + b" " * 67_000 + b"a", 72_000), (b"a\n" + b" " * 67_000 + b"\n", 72_000),
+        (b"x" * (tile - 4) + b"\n" + b" " * tile + b"b", 3 * tile),
+    ):  # fmt: skip
+        found = compare_boundaries(device, "o200k", one_row(unit, size), 32)
+        assert (found["TILES_SERIAL"] > 9) == (unit == b"7")
+        assert (found["OPEN"] > 0) == (unit != b"7")
+
+
 def pieces_case(device: Device, n: int, threads: int) -> None:
     rng = np.random.default_rng(n)
-    for share in (0.0, 0.2, 1.0):
+    sizes = [(n, share) for share in (0.0, 0.2, 1.0)]
+    if n > 4000:  # tiles of 256 words with more pieces than are staged at once
+        threads, sizes = 256, [(n, 0.2), (40_000, 1.0), (20_003, 0.6), (8192, 0.5)]
+    for n, share in sizes:
         flags = np.zeros(64 * pretok.words_of(n), np.uint8)
         flags[:n] = rng.random(n) < share
         words = np.packbits(flags, bitorder="little").view(np.uint64)
@@ -213,5 +231,6 @@ LONG_RUNS = (
 CASES: dict[str, Callable[[Device, int, int], None]] = {
     "classes": classes_case,
     "pieces": pieces_case,
+    "repairs": repairs_case,
     **{f"boundaries_{name}": partial(boundaries_case, scheme=name) for name in SCHEMES},
 }
