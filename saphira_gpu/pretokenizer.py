@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -24,6 +25,9 @@ Offsets = Literal["char", "byte"]
 Alphabet = Literal["superatoms", "atoms", "scripts"]
 
 Text = str | bytes | bytearray | memoryview
+
+# Bytes up to which a loop over a text is faster than setting up a pass of the core.
+_SHORT = 256
 
 
 class PreTokenizer:
@@ -237,8 +241,15 @@ def _total(part: Any) -> int:
     return int(longest[indices.drop_null().to_numpy(zero_copy_only=False)].sum())
 
 
-def _chars_before(raw: bytes) -> I64:
-    """int64[n + 1]: how many characters start before each byte."""
+def _chars_before(raw: bytes) -> Sequence[int] | I64:
+    """How many characters start before each byte, and before the end."""
+    if len(raw) <= _SHORT:
+        try:
+            raw.decode()
+        except UnicodeDecodeError:
+            pass
+        else:
+            return list(accumulate((byte & 0xC0 != 0x80 for byte in raw), initial=0))
     starts = _Tags(Batch.from_texts([raw]), "superatoms").starts
     before = np.zeros(len(raw) + 1, np.int64)
     np.cumsum(starts, out=before[1:])
