@@ -58,7 +58,7 @@ static __device__ __forceinline__ void add_classes(block_bits &b, u64 classes, u
     if (wanted >> p & 1) b.plane[p] |= top_bits(classes << (7 - p)) << shift;
 }
 
-/* Eight class bits of text, from global memory. */
+/* Class bits of eight bytes of text, from global memory; behind it those of NUL, which is of no class. */
 static __device__ __forceinline__ u64 class_word(const u8 *classes, u64 at, u64 n) {
   u64 word = 0;
   if (at + 8 <= n) return *(const u64 *)(classes + at);
@@ -82,9 +82,6 @@ static __device__ __forceinline__ block_bits make_bits(const boundary_job &job, 
       u64 owned = equal_bytes(classes, 0xFF);
       classes &= ~((owned >> 7) * 0xFF);
       b.owned |= top_bits(owned) << shift;
-      /* Bytes behind the text are NUL, as they are where classes are made of text. */
-      for (u32 i = 0; i < 8 && 64 * k + 8 * w + 8 > job.text.n; i++)
-        if (64 * k + 8 * w + i >= job.text.n) classes |= (u64)s.ascii_bits[0] << (8 * i);
     } else {
 #pragma unroll
       for (u32 i = 0; i < 64; i += 8) classes |= (u64)s.ascii_bits[text >> i & 127] << i;
@@ -162,8 +159,8 @@ static __device__ __forceinline__ u32 first_stop_of(const boundary_shared &s, in
 
 /* ---- a tile ---- */
 
-/* Does a tile; by all threads, who may go on at once with another. is_given: its first block's carry is `given`, else it comes from the
- * warm-up. Returns in thread T - 2 what the tile leaves. */
+/* Does a tile; by all threads, who may go on at once with another. is_given: its first block's carry is `given`, else
+ * it comes from the warm-up. Returns in thread T - 2 what the tile leaves. */
 template <class F>
 static __device__ __forceinline__ u64 do_tile(const boundary_job &job, boundary_shared &s, u64 tile, bool is_given,
                                               u64 given) {

@@ -201,6 +201,9 @@ def repairs_case(device: Device, n: int, threads: int) -> None:
         found = compare_boundaries(device, "o200k", one_row(unit, size), 32)
         assert (found["TILES_SERIAL"] > 9) == (unit == b"7")
         assert (found["OPEN"] > 0) == (unit != b"7")
+    # 96 threads: a tile is 0 modulo 3, so tile 1 alone disagrees at first, and then all behind it.
+    found = compare_boundaries(device, "o200k", one_row(b"7", 4 * 93 * 64), 96)
+    assert (found["TILES_AGAIN"], found["TILES_SERIAL"]) == (1, 3)
 
 
 def pieces_case(device: Device, n: int, threads: int) -> None:

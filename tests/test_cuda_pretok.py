@@ -207,6 +207,11 @@ def test_padding_has_no_effect() -> None:
             same_bitmap(device.to_host(starts), cpu.boundaries(name, batch), n)
 
 
+def test_nul_is_of_no_class() -> None:
+    """So bytes behind the text are the same in both forms of stage boundaries."""
+    assert not cpu.core_table("sa_scheme_ascii_bits", np.uint8).reshape(-1, 128)[:, 0].any()
+
+
 def test_unknown_scheme() -> None:
     with pytest.raises(UnsupportedError, match="o201k"):
         SchemeTables.of(HostDevice(), "o201k")
