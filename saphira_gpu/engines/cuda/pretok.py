@@ -91,11 +91,11 @@ def boundaries(
         )  # fmt: skip
         kernel((1 if number == 2 else tiles,), (threads,), args)
     if scheme.kinds and tiles > 1:
-        args = (
+        rest = (
             np.uint64(tiles), np.uint32(scheme.kinds), open_at, first_stop, inside, starts, counters
         )  # fmt: skip
         grid = (_blocks(tiles, threads),)
-        device.kernel("boundaries.cu", "boundaries_beyond")(grid, (threads,), args)
+        device.kernel("boundaries.cu", "boundaries_beyond")(grid, (threads,), rest)
     return starts
 
 
