@@ -54,8 +54,7 @@ static __device__ __forceinline__ void run_pass(const boundary_job &job, const u
     u64 leaves = do_tile<F>(job, s, from, true, out_again[from - 1]);
     if (j == last_own) out_again[from] = leaves;
     if (j == 0) atomicAdd(&job.counters[SA_COUNTER_TILES_SERIAL], (u64)1);
-    from++;
-    __syncthreads();
+    from++; /* the barrier above lets all see what the tile leaves */
   }
 }
 

@@ -188,6 +188,40 @@ def boundaries_case(device: Device, n: int, threads: int, scheme: str) -> None:
         compare_inside(device, scheme, _batch(n + 70), 32)
 
 
+def edges_case(device: Device, n: int, threads: int) -> None:
+    """Characters over a block's end, whole and cut by a row's start or the text's end."""
+    if n != 1001:
+        return
+    threads = min(threads, 64)
+    for char in ("é", "漢", "😀"):
+        whole = char.encode()
+        for at in (*range(60, 65), *range(124, 129)):
+            text = b"a" * at + whole + b"b"
+            batches = [Batch(np.frombuffer(text, np.uint8), np.array([0, cut, len(text)]))
+                       for cut in range(at, at + len(whole) + 1)]  # fmt: skip
+            batches += [one_row(text, size) for size in range(at + 1, at + len(whole) + 1)]
+            for batch in batches:
+                compare_classify(device, batch, threads)
+                compare_boundaries(device, "o200k", batch, threads)
+
+
+def warps_case(device: Device, n: int, threads: int) -> None:
+    """What a warp tells the one before it: white space at its edges, stops some warps on."""
+    if n < 4000:
+        return
+    source = random.Random(n)
+    white = bytes(source.choices(b"a \n", k=40_000))
+    ends = (b"x", b"\n", b"\r\n", b"x\n")
+    runs = b"".join(
+        b"\n" + b" " * source.choice((source.randrange(400), source.randrange(9000)))
+        + source.choice(ends)
+        for _ in range(40)
+    )  # fmt: skip
+    for size in (96, 256):
+        for text in (white, runs):
+            compare_boundaries(device, "o200k", one_row(text, len(text)), size)
+
+
 def repairs_case(device: Device, n: int, threads: int) -> None:
     """Runs over more tiles than a warp or a thread block looks at in one step."""
     if n < 4000:
@@ -201,6 +235,9 @@ def repairs_case(device: Device, n: int, threads: int) -> None:
         found = compare_boundaries(device, "o200k", one_row(unit, size), 32)
         assert (found["TILES_SERIAL"] > 9) == (unit == b"7")
         assert (found["OPEN"] > 0) == (unit != b"7")
+    # More tiles than threads between those that are done again.
+    apart = b"7" * 3 * tile + b"a b" * 70 * (tile // 3) + b"7" * 4 * tile
+    compare_boundaries(device, "o200k", one_row(apart, len(apart)), 32)
     # 96 threads: a tile is 0 modulo 3, so tile 1 alone disagrees at first, and then all behind it.
     found = compare_boundaries(device, "o200k", one_row(b"7", 4 * 93 * 64), 96)
     assert (found["TILES_AGAIN"], found["TILES_SERIAL"]) == (1, 3)
@@ -234,6 +271,8 @@ LONG_RUNS = (
 CASES: dict[str, Callable[[Device, int, int], None]] = {
     "classes": classes_case,
     "pieces": pieces_case,
+    "edges": edges_case,
+    "warps": warps_case,
     "repairs": repairs_case,
     **{f"boundaries_{name}": partial(boundaries_case, scheme=name) for name in SCHEMES},
 }
