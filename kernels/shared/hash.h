@@ -37,20 +37,27 @@ SA_HD u64 sa_hash16(u64 low, u64 high) {
                (u32)(high >> 32) * 0x27D4EB2Fu);
 }
 
+/* One more word of a longer piece in its hash, which starts as sa_hash_start(n) and is finished by sa_hash_end. */
+SA_HD u64 sa_hash_start(u64 n) { return n * 0x9E3779B97F4A7C15ull; }
+SA_HD u64 sa_hash_word(u64 h, u64 word) {
+  h = (h ^ word) * 0xBF58476D1CE4E5B9ull;
+  return h ^ h >> 31;
+}
+SA_HD u64 sa_hash_end(u64 h) { return h * 0x94D049BB133111EBull; }
+
 /* Hash of a longer piece; n >= 8. */
 SA_HD u64 sa_hash_bytes(const u8 *p, u64 n) {
-  u64 h = n * 0x9E3779B97F4A7C15ull, i = 0, word;
+  u64 h = sa_hash_start(n), i = 0, word;
   for (;;) {
     u64 at = i + 8 <= n ? i : n - 8; /* the last word overlaps the one before it */
     int k;
     word = 0;
     for (k = 7; k >= 0; k--) word = (word << 8) | p[at + k];
-    h = (h ^ word) * 0xBF58476D1CE4E5B9ull;
-    h ^= h >> 31;
+    h = sa_hash_word(h, word);
     i += 8;
     if (i >= n) break;
   }
-  return h * 0x94D049BB133111EBull;
+  return sa_hash_end(h);
 }
 
 #endif

@@ -1,0 +1,132 @@
+/* The table of pieces and their values, which lives with the encoder: slots of 32 bytes, one sector each.
+ *
+ *   word 0, 1   key: of up to 15 bytes the piece itself (shared/hash.h);
+ *               of longer ones its hash, and FF in the top byte, its length (24 bits), where its bytes are (32 bits)
+ *   word 2      value (shared/value.h)
+ *   word 3      state: 0 empty; SA_SLOT_READY; or 1 + the number of a piece of this batch that is being merged
+ *
+ * Open addressing, at most SA_TABLE_STEPS slots from a key's home; nothing is ever taken out. A slot that is claimed
+ * holds no key yet: who comes by compares with the claiming piece's bytes in the text. A slot whose piece found no
+ * room for its bytes or ids is ready with a key of zeros, which is nobody's; its value is good for the batch. */
+#ifndef SAPHIRA_TABLE_CUH
+#define SAPHIRA_TABLE_CUH
+
+#include "counters.h"
+#include "shared/hash.h"
+#include "shared/value.h"
+#include "sync.cuh"
+
+#define SA_SLOT_WORDS 4
+#define SA_SLOT_READY ((u64)1 << 63)
+#define SA_NO_SLOT 0xFFFFFFFFu
+#define SA_TABLE_STEPS 64
+
+struct piece_key {
+  u64 low, high; /* high of a longer piece: without where its bytes are */
+  u32 hash;      /* its high bits are the home slot */
+};
+
+/* 8 bytes from any position; the 16 bytes from the multiple of 8 before it are readable. */
+static __device__ __forceinline__ u64 word_at(const u8 *text, u64 at) {
+  const u64 *words = (const u64 *)(text + (at & ~(u64)7));
+  u32 shift = 8 * (u32)(at & 7);
+  return words[0] >> shift | (words[1] << 1) << (63 - shift);
+}
+
+/* n >= 1 bytes of the text at `at`, a multiple of 8 in memory at its start, and 24 bytes readable behind them. */
+static __device__ __forceinline__ piece_key key_of(const u8 *text, u64 at, u32 n) {
+  piece_key key;
+  key.low = word_at(text, at), key.high = 0;
+  if (n <= SA_KEY8_BYTES) {
+    key.low = sa_key8(key.low, n);
+  } else if (n <= SA_KEY16_BYTES) {
+    key.high = sa_key16_high(word_at(text, at + 8), n);
+  } else {
+    u64 h = sa_hash_start(n);
+    for (u32 i = 0; i < n; i += 8) h = sa_hash_word(h, word_at(text, at + min(i, n - 8)));
+    h = sa_hash_end(h);
+    key.low = h, key.high = (u64)0xFF << 56 | (u64)n << 32;
+    key.hash = (u32)(h >> 32);
+    return key;
+  }
+  key.hash = (u32)sa_hash16(key.low, key.high);
+  return key;
+}
+
+static __device__ __forceinline__ bool same_bytes(const u8 *a, u64 at, const u8 *b, u64 other, u32 n) {
+  u32 i = 0;
+  for (; i + 7 < n; i += 7) /* whole words but for their last byte: sa_low_bytes takes 7 at most */
+    if (sa_low_bytes(word_at(a, at + i), 7) != sa_low_bytes(word_at(b, other + i), 7)) return false;
+  return sa_low_bytes(word_at(a, at + i), n - i) == sa_low_bytes(word_at(b, other + i), n - i);
+}
+
+/* The slot at step 0, 1, … from a hash's home. */
+static __device__ __forceinline__ u32 slot_at(u32 hash, u32 step, u32 bits) {
+  return ((hash >> (32 - bits)) + step) & (u32)(((u64)1 << bits) - 1);
+}
+
+/* The value of a piece, 0 if the table does not have it. Nobody writes the table meanwhile. */
+static __device__ __forceinline__ u64 table_find(const u64 *slots, u32 bits, const u8 *arena, const u8 *text, u64 at,
+                                                 u32 n) {
+  piece_key key = key_of(text, at, n);
+  for (u32 step = 0; step < SA_TABLE_STEPS; step++) {
+    const ulonglong2 *slot = (const ulonglong2 *)(slots + SA_SLOT_WORDS * (u64)slot_at(key.hash, step, bits));
+    ulonglong2 found = __ldg(slot), rest = __ldg(slot + 1);
+    if (n <= SA_KEY16_BYTES) {
+      if (found.x == key.low && found.y == key.high) return rest.x;
+    } else if (found.x == key.low && found.y >> 32 == key.high >> 32 &&
+               same_bytes(text, at, arena, found.y & 0xFFFFFFFF, n)) {
+      return rest.x;
+    }
+    if (rest.y == 0) return 0;
+  }
+  return 0;
+}
+
+/* What kernels take that add to a table. */
+#define TABLE_PARAMS u64 *slots, u32 bits, u8 *arena, u64 arena_bytes, u32 *spill, u64 spill_keep, u64 *table_counters
+struct piece_table {
+  u64 *slots;
+  u32 bits;
+  u8 *arena;
+  u64 arena_bytes;   /* of them, 64 more are readable */
+  u32 *spill;        /* ids of values of more than three: spill_keep that last, then one for each byte of the text */
+  u64 spill_keep;
+  u64 *counters;     /* SA_TABLE_* */
+};
+#define TABLE_ARGS {slots, bits, arena, arena_bytes, spill, spill_keep, table_counters}
+
+/* Where a piece's ids go in the spill list; *lasts: beyond the batch. slot: the one it has claimed. */
+static __device__ __forceinline__ u64 spill_room(piece_table t, u32 slot, u64 at, u64 count, bool *lasts) {
+  *lasts = false;
+  if (slot != SA_NO_SLOT) {
+    u64 room = atomicAdd(&t.counters[SA_TABLE_SPILL], count);
+    if (room + count <= t.spill_keep) {
+      *lasts = true;
+      return room;
+    }
+  }
+  return t.spill_keep + at; /* ids never outnumber the piece's bytes */
+}
+
+/* Gives a claimed slot its value, and its key if the value lasts and there is room for the bytes. */
+static __device__ __forceinline__ void fill_slot(piece_table t, u32 slot, const u8 *text, u64 at, u32 n, u64 value,
+                                                 bool lasts) {
+  piece_key key = key_of(text, at, n);
+  if (n > SA_KEY16_BYTES && lasts) {
+    u64 room = atomicAdd(&t.counters[SA_TABLE_BYTES], (u64)n);
+    if (room + n <= t.arena_bytes) {
+      for (u32 i = 0; i < n; i++) t.arena[room + i] = text[at + i];
+      key.high |= room;
+    } else {
+      lasts = false;
+    }
+  }
+  u64 *words = t.slots + SA_SLOT_WORDS * (u64)slot;
+  words[0] = lasts ? key.low : 0;
+  words[1] = lasts ? key.high : 0;
+  words[2] = value;
+  st_relaxed(&words[3], SA_SLOT_READY); /* equals of a token look at it in seed */
+}
+
+#endif
