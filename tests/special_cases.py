@@ -221,6 +221,9 @@ def tokens(mode: str, device: Device, n: int, threads: int) -> None:
 
 def edges(device: Device, n: int, threads: int) -> None:
     """What random texts seldom hold: rows that end in tokens, long white space, few candidates."""
+    n = min(
+        n, 800
+    )  # a long walk that only reads looks like a hang to the executor's shortest limit
     gap = b"." * n
     added: Added = (("<x>", "r"), ("<x>y", "l"), (" ", ""), ("<x>", "w"), ("ab", "nlw"))
     texts = [
@@ -236,7 +239,7 @@ def edges(device: Device, n: int, threads: int) -> None:
 def errors(device: Device, n: int, threads: int) -> None:
     """The first token of the text, whichever warp finds one first."""
     added: Added = (("<x>", ""), ("  ", "lr"), ("ab", "n"), ("ba", ""))
-    gap = b"." * n
+    gap = b"." * min(n, 800)
     for texts in (
         [b"a", b"   ", gap + b"<x>", b"ab"],
         [b"ab" + b"<x>", b"<x>"],
@@ -247,8 +250,26 @@ def errors(device: Device, n: int, threads: int) -> None:
         compare(device, engine_of(added), Batch.from_texts([None, *texts]), "error", threads)
 
 
+def placed(device: Device, n: int, threads: int) -> None:
+    """Tokens of one byte in a made text, the last one at its end."""
+    source = random.Random(f"placed {n}")
+    positions = sorted({*source.sample(range(n), -(-n // 9)), n - 1})
+    at = np.array(positions, np.uint32)
+    ids = np.arange(len(at), dtype=np.uint32) + 50
+    counters = stage_rows.new_counters(device)
+    marks = stage_rows.placed_pieces(device, at, ids, n, counters, threads)
+    starts = np.concatenate((at, at + 1))
+    np.testing.assert_array_equal(device.to_host(marks.segments), bitmap(list(starts), n))
+    np.testing.assert_array_equal(device.to_host(marks.fixed), bitmap(positions, n))
+    assert not device.to_host(marks.inside).any()
+    assert device.to_host(counters)[stage_rows.counter_numbers()["FIXED"]] == len(at)
+    np.testing.assert_array_equal(device.to_host(marks.fixed_at), at)
+    np.testing.assert_array_equal(device.to_host(marks.fixed_id), ids)
+
+
 CASES: dict[str, Callable[[Device, int, int], None]] = {
     "rows_alone": rows_alone,
+    "placed": placed,
     **{f"tokens_{mode}": partial(tokens, mode) for mode in MODES},
     "edges": edges,
     "errors": errors,

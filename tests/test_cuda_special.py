@@ -14,7 +14,6 @@ from saphira_gpu.batch import Batch
 from saphira_gpu.devices import _build
 from saphira_gpu.devices.host import HostDevice, Schedule
 from saphira_gpu.engines.cpu import Engine
-from saphira_gpu.engines.cuda import rows as stage_rows
 from saphira_gpu.engines.cuda import special as stage_special
 from saphira_gpu.errors import DeviceError
 from saphira_gpu.plan import build
@@ -152,27 +151,3 @@ def test_what_is_searched() -> None:
     assert plain.searched("plain", True) and plain.searched("hf_plain", False)
     assert blank.searched("plain", False)
     assert not none.searched("parse", True) and none.room(100) == 0
-
-
-def test_placed_pieces() -> None:
-    at = np.array([0, 63, 64, 70, 71, 199], np.uint32)
-    ids = np.arange(6, dtype=np.uint32) + 50
-    for check, threads in ((True, 32), (False, 64)):
-        device = HostDevice(check=check)
-        counters = stage_rows.new_counters(device)
-        marks = stage_rows.placed_pieces(device, at, ids, 200, counters, threads)
-        starts = np.unique(np.concatenate((at, at + 1)))
-        expected = np.zeros(256, np.uint8)
-        expected[starts] = 1
-        np.testing.assert_array_equal(
-            device.to_host(marks.segments), np.packbits(expected, bitorder="little").view(np.uint64)
-        )
-        expected[:] = 0
-        expected[at] = 1
-        np.testing.assert_array_equal(
-            device.to_host(marks.fixed), np.packbits(expected, bitorder="little").view(np.uint64)
-        )
-        assert not device.to_host(marks.inside).any()
-        assert device.to_host(counters)[stage_rows.counter_numbers()["FIXED"]] == 6
-        np.testing.assert_array_equal(device.to_host(marks.fixed_at), at)
-        np.testing.assert_array_equal(device.to_host(marks.fixed_id), ids)
