@@ -1,0 +1,362 @@
+"""Stages probe, merge and emit on any device against the core: ids and row offsets of every batch.
+
+CASES are those of tests/mutate_kernels.py: n is about how many bytes of text there are.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from saphira_gpu import loaders
+from saphira_gpu._arrays import I64, U32, U64
+from saphira_gpu.devices import Device
+from saphira_gpu.engines.cpu import Engine
+from saphira_gpu.engines.cuda import bpe
+from saphira_gpu.engines.cuda import emit as stage_emit
+from saphira_gpu.engines.cuda.rows import DeviceRows, Marks, counter_numbers
+from saphira_gpu.plan import build
+from saphira_gpu.spec import Bpe, Pretok, Spec
+
+NO_ID = 0xFFFFFFFF
+BYTES = tuple(bytes([byte]) for byte in range(256))
+
+# ---- models ----
+
+
+@cache
+def engine_of(name: str) -> Engine:
+    """An embedded model, or one of those made up below."""
+    return Engine(build(_MADE[name]() if name in _MADE else loaders.load(name)))
+
+
+def _merging(pairs: Sequence[tuple[bytes, bytes]], **more: Any) -> Spec:
+    tokens = list(BYTES)
+    ids = {token: i for i, token in enumerate(tokens)}
+    for left, right in pairs:
+        if left + right not in ids:
+            ids[left + right] = len(tokens)
+            tokens.append(left + right)
+    triples = [(ids[left], ids[right], ids[left + right]) for left, right in pairs]
+    return Spec((), Pretok("gpt2"), Bpe(tuple(tokens), tuple(triples), **more), name="made")
+
+
+def _random_pairs(source: random.Random, letters: bytes, n: int, longest: int) -> Any:
+    tokens = [bytes([letter]) for letter in letters]
+    pairs: list[tuple[bytes, bytes]] = []
+    while len(pairs) < n:
+        left, right = source.choice(tokens), source.choice(tokens)
+        if len(left + right) <= longest and left + right not in tokens:
+            pairs.append((left, right))
+            tokens.append(left + right)
+    return pairs
+
+
+def shuffled() -> Spec:
+    """Not monotone: ranks in no order of what is made of what."""
+    source = random.Random(5)
+    pairs = _random_pairs(source, b"abc", 60, 12)
+    source.shuffle(pairs)
+    return _merging(pairs)
+
+
+def few() -> Spec:
+    return _merging(_random_pairs(random.Random(6), b"abcde", 80, 15))
+
+
+def long_tokens() -> Spec:
+    """Tokens so long that windows of the usual size don't do."""
+    return _merging([(b"a" * (1 << i), b"a" * (1 << i)) for i in range(11)])
+
+
+def long_shuffled() -> Spec:
+    pairs = [(b"a" * (1 << i), b"a" * (1 << i)) for i in range(11)] + [(b"b", b"a"), (b"a", b"b")]
+    return _merging([pairs[i] for i in (1, 0, 11, 3, 2, 5, 4, 12, 6, 10, 9, 8, 7)])
+
+
+def sparse() -> Spec:
+    """Bytes without a symbol, which are left out: all but a few letters and the space."""
+    pairs = _random_pairs(random.Random(7), b"abc ", 40, 9)
+    spec = _merging(pairs)
+    tokens = tuple(t if t and (len(t) > 1 or t in b"abc ") else None for t in spec.bpe.tokens)
+    return Spec((), Pretok("gpt2"), Bpe(tokens, spec.bpe.merges), name="sparse")
+
+
+def ends() -> Spec:
+    """With a suffix at the end of words."""
+    tokens = [*BYTES, *BYTES]
+    flags = [False] * 256 + [True] * 256
+    ids = {(token, end): i for i, (token, end) in enumerate(zip(tokens, flags, strict=True))}
+    triples: list[tuple[int, int, int]] = []
+    source = random.Random(8)
+    letters = [(bytes([c]), end) for c in b"abc " for end in (False, True)]
+    while len(triples) < 60:
+        (left, left_end), (right, end) = source.choice(letters), source.choice(letters)
+        made = (left + right, end)
+        if left_end or made in ids or len(left + right) > 10:
+            continue
+        ids[made] = len(tokens)
+        tokens.append(left + right)
+        flags.append(end)
+        letters.append(made)
+        triples.append((ids[left, False], ids[right, end], ids[made]))
+    made_bpe = Bpe(tuple(tokens), tuple(triples), end_of_word_suffix="</w>", ends=tuple(flags))
+    return Spec((), Pretok("gpt2"), made_bpe, name="ends")
+
+
+def whole_first() -> Spec:
+    """Whole pieces first, tokens that merges don't reach among them, long ones too, and a twin."""
+    spec = few()
+    extra = (b"aaaaabbbb", b"zq", b"long " * 7, b"x" * 300, b"y" * 255, b"zq", b"w" * 4096)
+    tokens = (*spec.bpe.tokens, *extra)
+    return Spec((), Pretok("gpt2"), Bpe(tokens, spec.bpe.merges, whole_piece_first=True), name="w")
+
+
+def ranks() -> Spec:
+    """A rank file."""
+    tokens = [
+        *BYTES,
+        *(left + right for left, right in _random_pairs(random.Random(9), b"abc", 70, 14)),
+    ]
+    return Spec((), Pretok("gpt2"), Bpe(tuple(tokens), None), name="ranks")
+
+
+_MADE: dict[str, Callable[[], Spec]] = {
+    made.__name__: made
+    for made in (shuffled, few, long_tokens, long_shuffled, sparse, ends, whole_first, ranks)
+}
+MODELS = tuple(_MADE)
+
+# ---- what the stages must say ----
+
+
+@cache
+def _ids_of(name: str, piece: bytes) -> tuple[int, ...]:
+    engine = engine_of(name)
+    if engine.plan.whole_piece_first:
+        found = _whole(name).get(piece)
+        if found is not None:
+            return (found,)
+    return tuple(engine.bpe(piece))
+
+
+@cache
+def _whole(name: str) -> dict[bytes, int]:
+    plan = engine_of(name).plan
+    data, offsets = plan.token_bytes.tobytes(), plan.token_offsets.tolist()
+    tokens: dict[bytes, int] = {}
+    for id in range(plan.n_ids):
+        tokens.setdefault(data[offsets[id] : offsets[id + 1]], id)
+    return tokens
+
+
+@dataclass(slots=True)
+class Coder:
+    """A model on a device with a table of pieces, as an encoder keeps them.
+
+    threads: of blocks. window: of long pieces. fetched: what the last batch left, by name.
+    """
+
+    device: Device
+    name: str
+    bits: int = 12
+    arena_bytes: int = 1 << 14
+    kept_ids: int = 1 << 12
+    limit: int | None = None
+    threads: int = 64
+    blocks: int = 7
+    window: int = 4096
+    fetched: dict[str, int] = field(default_factory=dict)
+    table: bpe.PieceTable = field(init=False)
+    model: bpe.ModelTables = field(init=False)
+
+    def __post_init__(self) -> None:
+        engine = engine_of(self.name)
+        self.model = bpe.ModelTables.of(self.device, engine)
+        more = (self.bits, self.arena_bytes, self.kept_ids, self.limit)
+        self.table = bpe.PieceTable(self.device, engine, *more)
+
+    def encode(
+        self,
+        texts: Sequence[bytes],
+        fixed: dict[int, int] | None = None,
+        rows: Sequence[int] = (),
+        dtype: Any = np.uint32,
+    ) -> tuple[np.ndarray[Any, Any], I64]:
+        """Ids of pieces, and int64 where those of each row start; fixed: piece → its id, or NO_ID;
+        rows: pieces that start one."""
+        device, table = self.device, self.table
+        starts = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum([len(text) for text in texts], out=starts[1:])
+        n = int(starts[-1])
+        text = device.to_device(np.frombuffer(b"".join(texts) + bytes(64), np.uint8))
+        numbers = np.zeros(counter_numbers()["COUNTERS"], np.uint64)
+        numbers[counter_numbers()["PIECES"]] = len(texts)
+        numbers[counter_numbers()["FIXED"]] = len(fixed or ())
+        counters = device.to_device(numbers)
+        bitmap, ranks = _bitmap(starts[:-1], n), _ranks(starts[:-1], n)
+        on_device = device.to_device(bitmap), device.to_device(ranks)
+        values = device.empty(max(n, 1), np.uint64)
+        fixed_bits = None
+        if fixed is not None:
+            at = starts[list(fixed)]
+            fixed_bits = device.to_device(_bitmap(at, n))
+            order = np.random.default_rng(1).permutation(len(at))
+            listed = [at[order].astype(np.uint32), np.array(list(fixed.values()), np.uint32)[order]]
+            lists = [device.to_device(a) if len(a) else device.empty(1, np.uint32) for a in listed]
+            marks = Marks(None, fixed_bits, None, lists[0], lists[1], counters)
+            bpe.fixed_values(device, *on_device, marks, values, self.threads)
+        piece_start = device.to_device(starts.astype(np.uint32))
+        pieces = bpe.Pieces(text, n, piece_start, n, counters, fixed_bits)
+        table.room_for(n)
+        shape = {"threads": self.threads, "blocks": self.blocks}
+        missed = bpe.probe(device, table, pieces, values, **shape)
+        misses = bpe.claim(device, table, pieces, missed, **shape)
+        bpe.merge(
+            device, self.model, table, pieces, misses, values, **shape,
+            long_threads=self.threads, long_window=self.window,
+        )  # fmt: skip
+        bpe.resolve(device, table, pieces, misses, values, **shape)
+        ids = device.empty(max(n, 1), dtype)
+        group_ids = stage_emit.emit(device, values, n, table.spill, ids, counters, **shape)
+        offsets = np.append(starts[list(rows)], n)
+        batch_rows = DeviceRows(device.to_device(offsets), len(offsets) - 1)
+        row_ids = stage_emit.row_ids(device, batch_rows, *on_device, values, group_ids, **shape)
+        found = device.to_host(counters)
+        self.fetched = {
+            key: int(found[i]) for key, i in counter_numbers().items() if i < len(found)
+        }
+        return device.to_host(ids[: self.fetched["IDS"]]), device.to_host(row_ids)
+
+    def check(
+        self,
+        texts: Sequence[bytes],
+        fixed: dict[int, int] | None = None,
+        rows: Sequence[int] = (0,),
+        dtype: Any = np.uint32,
+    ) -> None:
+        """Encodes and compares with the core."""
+        expected: list[int] = []
+        before = [0]
+        for i, text in enumerate(texts):
+            if fixed is not None and i in fixed:
+                expected += [fixed[i]] if fixed[i] != NO_ID else []
+            else:
+                expected += _ids_of(self.name, text)
+            before.append(len(expected))
+        ids, row_ids = self.encode(texts, fixed, rows, dtype)
+        np.testing.assert_array_equal(ids, expected)
+        np.testing.assert_array_equal(row_ids, [*(before[row] for row in rows), before[-1]])
+
+
+def _bitmap(at: I64, n: int) -> U64:
+    flags = np.zeros((n // 64 + 1) * 64, np.uint8)
+    flags[at] = 1
+    return np.packbits(flags, bitorder="little").view(np.uint64)
+
+
+def _ranks(at: I64, n: int) -> U32:
+    return np.searchsorted(at, np.arange(n // 64 + 1) * 64).astype(np.uint32)
+
+
+# ---- cases ----
+
+
+def random_pieces(source: random.Random, letters: bytes, n: int, longest: int) -> list[bytes]:
+    """Pieces of n bytes or a few more in all; many of them equal."""
+    pieces: list[bytes] = []
+    total = 0
+    while total < n:
+        if pieces and source.random() < 0.4:
+            piece = source.choice(pieces)
+        else:
+            length = source.choice((1, 2, 5, 7, 8, 9, 14, 15, 16, 17, 31, 32, 33, 40, longest))
+            piece = bytes(source.choices(letters, k=min(length, longest)))
+        pieces.append(piece)
+        total += len(piece)
+    return pieces
+
+
+def _mixed(device: Device, name: str, n: int, threads: int, **more: Any) -> None:
+    source = random.Random(n + threads)
+    coder = Coder(device, name, threads=min(threads, 256), **more)
+    for letters in (b"abc ", b"ab"):
+        pieces = random_pieces(source, letters, n, 70)
+        fixed = {i: source.choice((NO_ID, 7, 300)) for i in range(len(pieces)) if i % 9 == 4}
+        rows = [0, *sorted(source.choices(range(len(pieces)), k=5))]
+        dtype = np.uint16 if letters == b"ab" else np.uint32
+        coder.check(pieces, fixed, rows, dtype)
+
+
+def mixed(device: Device, n: int, threads: int) -> None:
+    """Pieces of every kind: in the table, found twice, fixed."""
+    _mixed(device, "few", n, threads)
+
+
+def not_monotone(device: Device, n: int, threads: int) -> None:
+    _mixed(device, "shuffled", n, threads)
+
+
+def left_out(device: Device, n: int, threads: int) -> None:
+    source = random.Random(n)
+    coder = Coder(device, "sparse", threads=min(threads, 256))
+    coder.check(random_pieces(source, b"abcxyz ", n, 600))
+    coder.check([b"xyz" * 200, b"x", b"y" * 4200, b"xa" * 2100, b"q" * 40 + b"a"])
+
+
+def suffixes(device: Device, n: int, threads: int) -> None:
+    _mixed(device, "ends", n, threads)
+    coder = Coder(device, "ends", threads=min(threads, 256), window=256)
+    coder.check([bytes(random.Random(n).choices(b"abc ", k=n + 600))])
+
+
+def tokens_first(device: Device, n: int, threads: int) -> None:
+    coder = Coder(device, "whole_first", threads=min(threads, 256))
+    pieces = [b"aaaaabbbb", b"zq", b"long " * 7, b"x" * 300, b"y" * 255, b"x" * 299, b"w" * 4096]
+    coder.check([*pieces, b"y" * 254, *pieces, *random_pieces(random.Random(n), b"abz", n, 300)])
+
+
+def full(device: Device, n: int, threads: int) -> None:
+    """No room in the table, in its arena, in the spill list; one after the other and at once."""
+    for more in (
+        {"bits": 10, "limit": 0},
+        {"bits": 10, "limit": 350},
+        {"bits": 11, "arena_bytes": 40},
+        {"kept_ids": 9},
+        {"bits": 10, "limit": 400, "arena_bytes": 30, "kept_ids": 5},
+    ):
+        _mixed(device, "few", min(n, 900), threads, **more)
+
+
+def equal_misses(device: Device, n: int, threads: int) -> None:
+    """All of a batch wait for two merges."""
+    coder = Coder(device, "few", threads=min(threads, 256), blocks=48)
+    count = n // 9 + 1
+    coder.check([b"abcdeabc" + b"d" * (i % 2) for i in range(count)])
+    work = coder.fetched
+    assert work["WORK_SHORT"] == min(count, 2)
+    assert work["MISSES"] == count
+    coder.check([b"abcdeabc" + b"d" * (i % 2) for i in range(count)])
+    assert coder.fetched["MISSES"] == 0
+
+
+def long_pieces(device: Device, n: int, threads: int) -> None:
+    """Windows: one, some, and where they don't do."""
+    source = random.Random(n)
+    for name, window in (("few", 256), ("few", 128), ("shuffled", 256), ("long_tokens", 256)):
+        coder = Coder(device, name, threads=min(threads, 256), window=window)
+        texts = [bytes(source.choices(letters, k=513 + n % 977)) for letters in (b"abcde", b"ab")]
+        coder.check([*texts, b"a" * (513 + n % 500), b"ab" * 300, b"z" * 700])
+
+
+CASES: dict[str, Callable[[Device, int, int], None]] = {
+    case.__name__: case
+    for case in (
+        mixed, not_monotone, left_out, suffixes, tokens_first, full, equal_misses, long_pieces,
+    )
+}  # fmt: skip
