@@ -217,6 +217,17 @@ class Encoded:
     cache_misses: int
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """New text of rows. batch: null rows have no bytes. fixed_at: int64, the bytes that stand for
+    added tokens, a segment each; fixed_ids: uint32, their ids. hits: as in Encoded."""
+
+    batch: Batch
+    fixed_at: I64
+    fixed_ids: U32
+    hits: I64
+
+
 class Hit(Exception):
     """special="error": where the added token is. row: within the batch. byte: within the row."""
 
@@ -334,6 +345,36 @@ class Engine:
             int(report.merge_steps),
             int(report.cache_misses),
         )
+
+    def prepare(self, batch: Batch, special: str, threads: int, *, hits: bool = False) -> Prepared:
+        """The rows of a model that `rewrites`, as they are before the split. Raises Hit under
+        special="error"."""
+        rows = Rows(batch)
+        counted = np.zeros(len(self.plan.added_ids), np.int64)
+        options = ffi.new("sa_options *", {"special": SPECIAL[special], "threads": threads})
+        report, made = ffi.new("sa_report *"), ffi.new("sa_prepared *")
+        wanted = ffi.from_buffer("int64_t[]", counted) if hits else ffi.NULL
+        status = lib.sa_prepare(self.model, rows.struct, options, made, wanted, report)
+        if status == lib.SA_ERR_SPECIAL:
+            raise Hit(int(report.error_row), int(report.error_byte), int(report.error_added))
+        _check(status)
+
+        def copied(data: Any, n: int, dtype: Any) -> np.ndarray[Any, Any]:
+            size = n * np.dtype(dtype).itemsize
+            return np.frombuffer(ffi.buffer(data, size), dtype).copy() if n else np.zeros(0, dtype)
+
+        try:
+            return Prepared(
+                Batch(
+                    copied(made.text, made.n, np.uint8),
+                    copied(made.row_offsets, batch.n_rows + 1, np.int64),
+                ),
+                copied(made.fixed_at, made.n_fixed, np.int64),
+                copied(made.fixed_ids, made.n_fixed, np.uint32),
+                counted,
+            )
+        finally:
+            lib.sa_prepared_release(made)
 
     def encode_short(self, text: str, special: str) -> U32 | None:
         """Ids of one short text; None where only `encode` knows what to do or say."""

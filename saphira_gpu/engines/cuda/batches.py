@@ -33,7 +33,7 @@ _COPY_THREADS = 8
 class Placed:
     """Added tokens that the core has put into text already: where, and their ids."""
 
-    at: U32
+    at: I64
     ids: U32
 
 
@@ -349,7 +349,7 @@ def _end(offsets: Offsets, first: int, sizes: Sizes) -> int:
 
 def _within(placed: Placed, begin: int, end: int) -> Placed:
     first, last = np.searchsorted(placed.at, (begin, end)).tolist()
-    return Placed((placed.at[first:last] - begin).astype(np.uint32), placed.ids[first:last])
+    return Placed(placed.at[first:last] - begin, placed.ids[first:last])
 
 
 def joined(device: Device, parts: Sequence[Any], dtype: np.dtype[Any]) -> Any:

@@ -104,7 +104,9 @@ class KernelStages:
         device = self.device
         counters = rows.new_counters(device)
         if placed is not None:
-            marks = rows.placed_pieces(device, placed.at, placed.ids, n_bytes, counters)
+            marks = rows.placed_pieces(
+                device, placed.at.astype(np.uint32), placed.ids, n_bytes, counters
+            )
             rows.row_segments(device, on_device, marks)
             return marks, None
         added = self.added
