@@ -23,7 +23,7 @@ static __device__ __forceinline__ void write_ids(u32 *out, const u32 *staged, u3
   for (u32 i = threadIdx.x; i < n; i += blockDim.x) out[i] = staged[i];
 }
 static __device__ __forceinline__ void write_ids(u16 *out, const u32 *staged, u32 n) {
-  u32 odd = (u32)((u64)out >> 1) & 1 & n; /* the first alone, so that two at a time are one word */
+  u32 odd = n ? (u32)((u64)out >> 1) & 1 : 0; /* the first alone, so that two at a time are one word */
   u32 *words = (u32 *)(out + odd);
   u32 pairs = (n - odd) / 2;
   for (u32 i = threadIdx.x; i < pairs; i += blockDim.x)
