@@ -1,0 +1,289 @@
+"""A model of the CUDA path's speed, from what its kernels do on the host executor. No GPU is used.
+
+    SAPHIRA_TEST_DATA=... python bench/gpu_model.py
+    python bench/gpu_model.py --corpora english --kb 128 --no-record
+
+Every stage runs on `HostDevice(count=True)` over a slice of each corpus, with a table of pieces
+that has seen the megabytes before it. Counted per byte of text: bytes asked for, distinct 32-byte
+sectors per warp access (what leaves the SM if L1 holds nothing), collectives, atomics. The bounds:
+all sectors at HBM's rate, and at L2's. They say what memory allows, not how long it takes: issued
+instructions, latency, occupancy, launches, bank conflicts and L1 hits are not in them.
+With CuPy and NVRTC also registers and SASS instructions (the cubin's .text, 16 bytes each).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import struct
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import _machine
+import numpy as np
+from _columns import CORPORA, corpus_path, read_column
+
+from saphira_gpu import Tokenizer
+from saphira_gpu.batch import Batch
+from saphira_gpu.devices.compile_gate import parse
+from saphira_gpu.devices.cupy import OPTIONS
+from saphira_gpu.devices.host import HostDevice
+from saphira_gpu.devices.source import flatten, kernels_folder
+from saphira_gpu.engines.cuda.batches import PADDING
+from saphira_gpu.engines.cuda.pipeline import KernelStages
+from saphira_gpu.engines.cuda.rows import DeviceRows
+
+HBM = 4.3e12  # bytes/s: measured copy rate of an H200, as the issue gives it
+L2 = 5.5e12  # bytes/s: assumed, the order of what is published for an H100's L2; not measured here
+GOAL = 50e9  # bytes of text/s, device to device
+PINNED = 55e9  # bytes/s each way: assumed, PCIe 5 x16; the device check measures it
+SECTOR = 32
+ARCH = 90
+# What `Device.zeros` writes: no kernel counts it.
+ZEROS = "(zeroing)"
+
+
+class CountingDevice(HostDevice):
+    """A HostDevice that also counts the bytes it is asked to zero."""
+
+    zeroed = 0
+
+    def zeros(self, shape: Any, dtype: Any) -> Any:
+        made = super().zeros(shape, dtype)
+        CountingDevice.zeroed += made.nbytes
+        return made
+
+
+def stage_of() -> dict[str, str]:
+    """kernel → the file it is in, without its suffix: the stage."""
+    found = {}
+    for path in sorted(kernels_folder().glob("*.cu")):
+        text = re.sub(r"__launch_bounds__\([^()]*\)", "", path.read_text(encoding="utf-8"))
+        for name in re.findall(r"__global__\s+void\s+(\w+)", text):
+            found[name] = path.stem
+    return found
+
+
+def batch_of(column: Any, start: int, n_bytes: int) -> Batch:
+    """Whole rows from byte `start` of a column on, n_bytes of them or a row more."""
+    whole = Batch.from_arrow(column)
+    first = int(np.searchsorted(whole.offsets, whole.offsets[0] + start))
+    last = int(np.searchsorted(whole.offsets, whole.offsets[first] + n_bytes))
+    return Batch(whole.data, whole.offsets[first : max(last, first + 1) + 1])
+
+
+def run(stages: KernelStages, device: HostDevice, batch: Batch, special: str) -> int:
+    """All stages over a batch; how many ids there are."""
+    n, begin = batch.n_bytes, int(batch.offsets[0])
+    padded = np.zeros(n + PADDING, np.uint8)
+    padded[:n] = batch.data[begin : begin + n]
+    text, rows = device.to_device(padded), DeviceRows.of(device, batch)
+    made = stages.launch(text, n, rows, special, None, dtype=np.dtype(np.uint16), hits=False)
+    return int(device.to_host(made.row_offsets)[-1])
+
+
+def corpus(
+    tokenizer: Tokenizer, name: str, column: Any, n_bytes: int, warm: int, special: str
+) -> dict[str, Any]:
+    """Counts of every kernel over n_bytes of a corpus, after `warm` bytes of it."""
+    device = CountingDevice(seconds=1000.0)
+    stages = KernelStages(device, tokenizer._engine, 2 << 30)
+    if warm:
+        run(stages, device, batch_of(column, 0, warm), special)
+    device.counters.clear()
+    device.count = True
+    CountingDevice.zeroed = 0
+    batch = batch_of(column, warm, n_bytes)
+    ids = run(stages, device, batch, special)
+    stage = stage_of()
+    kernels = [{"kernel": k, "stage": stage[k], **c} for k, c in device.counters.items()]
+    return {
+        "corpus": name,
+        "bytes": batch.n_bytes,
+        "rows": batch.n_rows,
+        "ids": ids,
+        "warm_bytes": warm,
+        "special": special,
+        "zeroed": CountingDevice.zeroed,
+        "kernels": kernels,
+    }
+
+
+def table(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """A row for each stage, in the order they run: everything per byte of text."""
+    n = result["bytes"]
+    rows: dict[str, dict[str, float]] = {}
+    for kernel in result["kernels"]:
+        row = rows.setdefault(
+            kernel["stage"],
+            dict.fromkeys(("asked", "sectors", "collectives", "atomics", "launches"), 0.0),
+        )
+        atomics = kernel["global_atomics"]
+        row["asked"] += kernel["global_read_bytes"] + kernel["global_write_bytes"]
+        row["sectors"] += kernel["read_sectors"] + kernel["write_sectors"] + atomics
+        row["collectives"] += kernel["collectives"]
+        row["atomics"] += atomics
+        row["launches"] += kernel["launches"]
+    made: list[dict[str, Any]] = []
+    for stage, row in rows.items():
+        moved = SECTOR * row["sectors"] / n
+        made.append(
+            {
+                "stage": stage,
+                "asked": row["asked"] / n,
+                "moved": moved,
+                "collectives": row["collectives"] / n,
+                "atomics": row["atomics"] / n,
+                "launches": int(row["launches"]),
+            }
+        )
+    zeroed = result["zeroed"] / n
+    none = {"collectives": 0.0, "atomics": 0.0, "launches": 0}
+    made.append({"stage": ZEROS, "asked": zeroed, "moved": zeroed, **none})
+    return made
+
+
+def bounds(moved: float) -> tuple[float, float]:
+    """GB/s of text that HBM and that L2 allow, where every byte of text moves `moved` bytes."""
+    return HBM / moved / 1e9, L2 / moved / 1e9
+
+
+def render(result: dict[str, Any]) -> list[str]:
+    """Lines of one corpus."""
+    rows = table(result)
+    total = {key: sum(row[key] for row in rows) for key in rows[0] if key != "stage"}
+    lines = [
+        f"{result['corpus']}: {result['bytes']} bytes, {result['rows']} rows, {result['ids']} ids, "
+        f"special={result['special']}, after {result['warm_bytes']} bytes; per byte of text:",
+        f"{'stage':<14}{'asked B':>9}{'moved B':>9}{'collect.':>10}{'atomics':>9}{'launches':>9}"
+        f"{'HBM GB/s':>10}{'L2 GB/s':>9}",
+    ]
+    for row in [*rows, {"stage": "all", **total}]:
+        hbm, l2 = bounds(row["moved"]) if row["moved"] else (float("inf"), float("inf"))
+        lines.append(
+            f"{row['stage']:<14}{row['asked']:>9.2f}{row['moved']:>9.2f}{row['collectives']:>10.4f}"
+            f"{row['atomics']:>9.4f}{row['launches']:>9d}{hbm:>10.0f}{l2:>9.0f}"
+        )
+    largest = max(rows, key=lambda row: float(row["moved"]))
+    hbm, l2 = bounds(total["moved"])
+    low = min(hbm, l2)
+    out = 2 * result["ids"] / result["bytes"]
+    link = PINNED / max(1.0, out) / 1e9
+    lines += [
+        f"largest term: {largest['stage']}, {largest['moved'] / total['moved']:.0%} of what moves",
+        f"device to device, memory alone: at most {low:.0f} GB/s; the goal of {GOAL / 1e9:.0f} is "
+        f"{GOAL / 1e9 / low:.0%} of that bound",
+        f"host to host: {out:.2f} bytes of ids a byte of text, a full-duplex link of "
+        f"{PINNED / 1e9:.0f} GB/s each way allows {link:.0f} GB/s; 80% of it needs kernels at "
+        f"{0.8 * link:.0f} GB/s",
+    ]
+    return lines
+
+
+# ---- what the compiler says ----
+
+
+def compiled() -> list[dict[str, Any]]:
+    """Registers and SASS instructions of every kernel; empty without CuPy and NVRTC."""
+    try:
+        nvrtc = import_module("cupy").cuda.nvrtc
+        nvrtc.getVersion()
+    except Exception:
+        return []
+    made = []
+    for path in sorted(kernels_folder().glob("*.cu")):
+        program = nvrtc.createProgram(flatten(path).text, path.name, (), ())
+        try:
+            options = (*OPTIONS, f"--gpu-architecture=sm_{ARCH}", "--ptxas-options=-v")
+            nvrtc.compileProgram(program, options)
+            sizes = text_sizes(nvrtc.getCUBIN(program))
+            made += [
+                {
+                    "stage": path.stem,
+                    "kernel": report.kernel,
+                    "registers": report.registers,
+                    "shared": report.shared,
+                    "instructions": sizes[report.kernel] // 16,
+                }
+                for report in parse(path.name, nvrtc.getProgramLog(program))
+            ]
+        finally:
+            nvrtc.destroyProgram(program)
+    return made
+
+
+def text_sizes(cubin: bytes) -> dict[str, int]:
+    """Bytes of machine code of each kernel: the sections .text.NAME of a 64-bit ELF file."""
+    (at,) = struct.unpack_from("<Q", cubin, 40)
+    size, count, names = struct.unpack_from("<HHH", cubin, 58)
+    headers = [struct.unpack_from("<IIQQQQ", cubin, at + i * size) for i in range(count)]
+    table_at = headers[names][4]
+    found = {}
+    for name, *_, length in headers:
+        end = cubin.index(b"\0", table_at + name)
+        section = cubin[table_at + name : end].decode()
+        if section.startswith(".text."):
+            found[section[len(".text.") :]] = length
+    return found
+
+
+def main() -> int:
+    args = _arguments()
+    try:
+        names = [name for name in args.corpora.split(",") if name]
+        size, warm = int(args.kb * 1024), int(args.warm_kb * 1024)
+        columns = {
+            n: read_column(corpus_path(n), limit_bytes=size + warm + (1 << 20)) for n in names
+        }
+    except FileNotFoundError as error:
+        print(error, file=sys.stderr)
+        return 2
+    tokenizer = Tokenizer.load(args.tokenizer)
+    results = []
+    lines = [f"{args.tokenizer}; HBM {HBM / 1e12:g} TB/s, L2 {L2 / 1e12:g} TB/s (assumed)"]
+    for name in names:
+        for special in args.special.split(","):
+            results.append(corpus(tokenizer, name, columns[name], size, warm, special))
+            lines += ["", *render(results[-1])]
+    kernels = compiled()
+    if kernels:
+        lines += ["", f"sm_{ARCH}, SASS instructions as they stand (loops count once):"]
+        for k in kernels:
+            lines.append(
+                f"{k['stage']:<14}{k['kernel']:<26}{k['registers']:>4} registers{k['shared']:>7} "
+                f"bytes shared{k['instructions']:>7} instructions"
+            )
+    else:
+        lines += ["", "registers and instructions: not compiled here, CuPy with NVRTC is missing"]
+    for line in lines:
+        print(f"model  {line}".rstrip())
+    if not args.no_record:
+        record = {
+            "tokenizer": args.tokenizer,
+            "what": "model",
+            "machine": _machine.describe(),
+            "revision": _machine.revision(),
+            "settings": {"hbm": HBM, "l2": L2, "pinned": PINNED, "sector": SECTOR},
+            "results": [r | {"stages": table(r)} for r in results],
+            "compiled": kernels,
+        }
+        print(f"model  record: {_machine.write_record('gpu_model', record, args.records)}")
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--corpora", default=",".join(CORPORA))
+    parser.add_argument("--tokenizer", default="gpt2")
+    parser.add_argument("--special", default="plain", help="modes, with commas between")
+    parser.add_argument("--kb", type=float, default=256.0, help="text that is counted")
+    parser.add_argument("--warm-kb", type=float, default=16384.0, help="text encoded before it")
+    parser.add_argument("--records", type=Path, default=_machine.RECORDS)
+    parser.add_argument("--no-record", action="store_true")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
