@@ -245,12 +245,10 @@ extern "C" __global__ void __launch_bounds__(256, 2)
       __syncthreads();
     }
     if (thread == 0) {
-      u64 room = 0, value;
+      u64 room = 0;
       bool lasts;
-      value = value_of(table, slot_of[k], at, n, ids[0], n > 1 ? ids[1] : 0, n > 2 ? ids[2] : 0, &room, &lasts);
-      if (n > SA_VALUE_IDS && lasts)
-        for (u32 i = 0; i < n; i++) spill[room + i] = ids[i];
-      give_value(table, slot_of[k], values, piece, text, at, length, value, lasts);
+      /* Longer than what has slots, so its ids stay where they are. */
+      values[piece] = value_of(table, SA_NO_SLOT, at, n, ids[0], n > 1 ? ids[1] : 0, n > 2 ? ids[2] : 0, &room, &lasts);
     }
     __syncthreads();
   }

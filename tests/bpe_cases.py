@@ -1,22 +1,33 @@
 """Stages probe, merge and emit on any device against the core: ids and row offsets of every batch.
 
 CASES are those of tests/mutate_kernels.py: n is about how many bytes of text there are.
+
+    SAPHIRA_TEST_DATA=… python -m tests.bpe_cases --bytes 2000000 --check 256000
+
+compares the ids of the corpora's first bytes on the host executor, in two batches each.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
 import random
+import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from saphira_gpu import loaders
 from saphira_gpu._arrays import I64, U32, U64
+from saphira_gpu.batch import Batch
 from saphira_gpu.devices import Device
-from saphira_gpu.engines.cpu import Engine
+from saphira_gpu.devices.host import HostDevice, Schedule
+from saphira_gpu.engines.cpu import Engine, boundaries
 from saphira_gpu.engines.cuda import bpe
 from saphira_gpu.engines.cuda import emit as stage_emit
 from saphira_gpu.engines.cuda.rows import DeviceRows, Marks, counter_numbers
@@ -79,6 +90,11 @@ def long_shuffled() -> Spec:
     return _merging([pairs[i] for i in (1, 0, 11, 3, 2, 5, 4, 12, 6, 10, 9, 8, 7)])
 
 
+def chain() -> Spec:
+    """What merges is decided from the right end of a run of bytes, each one more than the last."""
+    return _merging([(bytes([i]), bytes([i + 1])) for i in reversed(range(1, 200))])
+
+
 def sparse() -> Spec:
     """Bytes without a symbol, which are left out: all but a few letters and the space."""
     pairs = _random_pairs(random.Random(7), b"abc ", 40, 9)
@@ -128,7 +144,7 @@ def ranks() -> Spec:
 
 _MADE: dict[str, Callable[[], Spec]] = {
     made.__name__: made
-    for made in (shuffled, few, long_tokens, long_shuffled, sparse, ends, whole_first, ranks)
+    for made in (shuffled, few, long_tokens, long_shuffled, chain, sparse, ends, whole_first, ranks)
 }
 MODELS = tuple(_MADE)
 
@@ -354,9 +370,95 @@ def long_pieces(device: Device, n: int, threads: int) -> None:
         coder.check([*texts, b"a" * (513 + n % 500), b"ab" * 300, b"z" * 700])
 
 
+def joins(device: Device, n: int, threads: int) -> None:
+    """Windows that end within a chain, so that their last boundaries are wrong; some too long."""
+    source = random.Random(n)
+    coder = Coder(device, "chain", threads=min(threads, 256), window=64)
+    for longest in (12, 17, 90):
+        text = bytearray()
+        while len(text) < 530 + n // 8:
+            first = source.randrange(1, 100)
+            text += bytes(range(first, first + source.randrange(1, longest)))
+        coder.check([bytes(text)])
+
+
+def met_again(device: Device, n: int, threads: int) -> None:
+    """A second batch finds what the first one has merged, whatever its length and its ids."""
+    coder = Coder(device, "few", 13, 1 << 15, threads=min(threads, 256))
+    pieces = [*{*random_pieces(random.Random(n), b"abcd", n, 300)}]
+    pieces = [piece for piece in pieces if len(piece) <= 255]
+    merged = [p for p in pieces if p not in _whole("few")]
+    coder.check(pieces)
+    assert coder.fetched["MISSES"] == len(merged)
+    assert coder.fetched["MERGE_STEPS"] == sum(len(p) - len(_ids_of("few", p)) for p in merged)
+    coder.check(pieces)
+    assert coder.fetched["MISSES"] == 0
+
+
 CASES: dict[str, Callable[[Device, int, int], None]] = {
     case.__name__: case
     for case in (
         mixed, not_monotone, left_out, suffixes, tokens_first, full, equal_misses, long_pieces,
+        joins, met_again,
     )
 }  # fmt: skip
+
+
+# ---- the corpora, at length ----
+
+SCHEMES = {"gpt2": "gpt2", "cl100k_base": "cl100k", "o200k_base": "o200k"}
+
+
+def corpus_pieces(path: Path, n_bytes: int, scheme: str) -> tuple[list[bytes], list[int], Batch]:
+    """Pieces of a corpus's first documents, those that start a document, and the documents."""
+    import pyarrow.parquet
+
+    documents: list[bytes] = []
+    total = 0
+    for text in pyarrow.parquet.read_table(path, columns=["text"])["text"].to_pylist():
+        if total >= n_bytes or not text:
+            continue
+        documents.append(text.encode()[: n_bytes - total])
+        total += len(documents[-1])
+    data = b"".join(documents)
+    offsets = np.zeros(len(documents) + 1, np.int64)
+    np.cumsum([len(document) for document in documents], out=offsets[1:])
+    batch = Batch(np.frombuffer(data, np.uint8), offsets)
+    words = boundaries(scheme, batch)
+    at = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")[:total])
+    ends = [*at[1:].tolist(), total]
+    pieces = [data[a:b] for a, b in zip(at.tolist(), ends, strict=True)]
+    return pieces, np.searchsorted(at, offsets[:-1]).tolist(), batch
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bytes", type=int, default=2_000_000, help="in the fast build")
+    parser.add_argument("--check", type=int, default=256_000, help="in the check build")
+    options = parser.parse_args(argv)
+    for path in sorted((Path(os.environ["SAPHIRA_TEST_DATA"]) / "corpora").glob("*.parquet")):
+        for name, scheme in SCHEMES.items():
+            for check, n_bytes in ((True, options.check), (False, options.bytes)):
+                pieces, rows, batch = corpus_pieces(path, n_bytes, scheme)
+                expected = engine_of(name).encode(batch, "plain", 1)
+                device = HostDevice(check=check, schedule=Schedule("random", resident=48))
+                room = (18, 1 << 20, 1 << 18)
+                coder = Coder(device, name, *room, threads=128, blocks=48)
+                seconds = []
+                for _ in range(2):
+                    begin = time.perf_counter()
+                    ids, row_ids = coder.encode(pieces, rows=rows)
+                    seconds.append(f"{(time.perf_counter() - begin) / batch.n_bytes * 1e6:.2f}")
+                    np.testing.assert_array_equal(ids, expected.ids)
+                    np.testing.assert_array_equal(row_ids, expected.offsets)
+                build_name = "check" if check else "fast"
+                print(
+                    f"{path.stem} {name} {build_name}: {batch.n_bytes} bytes, {len(ids)} ids "
+                    f"equal; seconds per MB, new and met before: {', '.join(seconds)}",
+                    flush=True,
+                )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
