@@ -21,7 +21,7 @@ from saphira_gpu.devices.host import HostDevice, Schedule
 from saphira_gpu.devices.source import kernels_folder
 from saphira_gpu.errors import DeviceError
 from saphira_gpu.spec import AddedToken, Normalizer
-from tests import fake_cupy
+from tests import definitions, fake_cupy
 from tests.oracles import gpt2_spec
 
 try:
@@ -180,3 +180,15 @@ def test_corpora_long(test_data: Path, name: str, schedule: Schedule, check: boo
     size = 256 << 10 if check else 2 << 20
     for column in corpora(test_data, size).values():
         same(tok(name), column, HostDevice(check, schedule, seconds=900))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("check", [True, False], ids=["check", "fast"])
+@pytest.mark.parametrize("scheme", [s["name"] for s in definitions.schemes()["schemes"]])
+def test_schemes_long(test_data: Path, scheme: str, check: bool) -> None:
+    """Every compiled scheme, with GPT-2's vocabulary."""
+    pretok = dataclasses.replace(gpt2_spec().pretok, scheme=scheme)
+    tokenizer = Tokenizer.from_spec(dataclasses.replace(gpt2_spec(), pretok=pretok))
+    schedule = Schedule("random", seed=7, resident=48)
+    for column in corpora(test_data, 256 << 10 if check else 2 << 20).values():
+        same(tokenizer, column, HostDevice(check, schedule, seconds=900))
