@@ -35,7 +35,7 @@ from saphira_gpu.engines.cuda.batches import PADDING
 from saphira_gpu.engines.cuda.pipeline import KernelStages
 from saphira_gpu.engines.cuda.rows import DeviceRows
 
-HBM = 4.3e12  # bytes/s: measured copy rate of an H200, as the issue gives it
+HBM = 4.3e12  # bytes/s: measured copy rate of an H200
 L2 = 5.5e12  # bytes/s: assumed, the order of what is published for an H100's L2; not measured here
 GOAL = 50e9  # bytes of text/s, device to device
 PINNED = 55e9  # bytes/s each way: assumed, PCIe 5 x16; the device check measures it
@@ -70,6 +70,7 @@ def batch_of(column: Any, start: int, n_bytes: int) -> Batch:
     """Whole rows from byte `start` of a column on, n_bytes of them or a row more."""
     whole = Batch.from_arrow(column)
     first = int(np.searchsorted(whole.offsets, whole.offsets[0] + start))
+    first = min(first, whole.n_rows - 1)
     last = int(np.searchsorted(whole.offsets, whole.offsets[first] + n_bytes))
     return Batch(whole.data, whole.offsets[first : max(last, first + 1) + 1])
 
@@ -90,6 +91,7 @@ def corpus(
     """Counts of every kernel over n_bytes of a corpus, after `warm` bytes of it."""
     device = CountingDevice(seconds=1000.0)
     stages = KernelStages(device, tokenizer._engine, 2 << 30)
+    warm = max(0, min(warm, Batch.from_arrow(column).n_bytes - 2 * n_bytes))
     if warm:
         run(stages, device, batch_of(column, 0, warm), special)
     device.counters.clear()
