@@ -18,6 +18,7 @@ static __device__ __forceinline__ u64 value_of(piece_table t, u32 slot, u64 at, 
                                                u32 third, u64 *room, bool *lasts) {
   *lasts = true;
   if (count == 0) return SA_NOTHING;
+  if (count >> 28) __trap(); /* more ids than a value can tell of: one piece of 256 MB */
   if (count <= SA_VALUE_IDS) return sa_value_of(first, second, third, count);
   *room = spill_room(t, slot, at, count, lasts);
   return sa_value_spilled(*room, count);
