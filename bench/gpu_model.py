@@ -6,8 +6,8 @@
 Every stage runs on `HostDevice(count=True)` over a slice of each corpus, with a table of pieces
 that has seen the megabytes before it. Counted per byte of text: bytes asked for, distinct 32-byte
 sectors per warp access (what leaves the SM if L1 holds nothing), collectives, atomics. The bounds:
-all sectors at HBM's rate, and at L2's. They say what memory allows, not how long it takes: issued
-instructions, latency, occupancy, launches, bank conflicts and L1 hits are not in them.
+all sectors at HBM's rate, and at L2's, as if the caches before them held nothing. They are about
+memory alone: issued instructions, latency, occupancy, launches and bank conflicts are not in them.
 With CuPy and NVRTC also registers and SASS instructions (the cubin's .text, 16 bytes each).
 """
 
@@ -175,8 +175,8 @@ def render(result: dict[str, Any]) -> list[str]:
     link = PINNED / max(1.0, out) / 1e9
     lines += [
         f"largest term: {largest['stage']}, {largest['moved'] / total['moved']:.0%} of what moves",
-        f"device to device, memory alone: at most {low:.0f} GB/s; the goal of {GOAL / 1e9:.0f} is "
-        f"{GOAL / 1e9 / low:.0%} of that bound",
+        f"device to device, memory alone, no hits in caches: {low:.0f} GB/s; the goal of "
+        f"{GOAL / 1e9:.0f} is {GOAL / 1e9 / low:.0%} of that",
         f"host to host: {out:.2f} bytes of ids a byte of text, a full-duplex link of "
         f"{PINNED / 1e9:.0f} GB/s each way allows {link:.0f} GB/s; 80% of it needs kernels at "
         f"{0.8 * link:.0f} GB/s",
