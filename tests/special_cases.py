@@ -267,10 +267,20 @@ def placed(device: Device, n: int, threads: int) -> None:
     np.testing.assert_array_equal(device.to_host(marks.fixed_id), ids)
 
 
+def many(device: Device, n: int, threads: int) -> None:
+    """More tokens than a block has threads, the last of them with another first byte."""
+    added: Added = (*((f"<|{i}|>", "") for i in range(threads + 1)), ("x", "w"))
+    source = random.Random(f"many {n}")
+    parts = ("<|", "|>", "1", "x", " ", *(f"<|{i}|>" for i in range(threads - 9, threads + 5)))
+    text = "".join(source.choices(parts, k=min(n, 300)))
+    compare(device, engine_of(added), Batch.from_texts([text[:70], text[70:]]), "parse", threads)
+
+
 CASES: dict[str, Callable[[Device, int, int], None]] = {
     "rows_alone": rows_alone,
     "placed": placed,
     **{f"tokens_{mode}": partial(tokens, mode) for mode in MODES},
+    "many": many,
     "edges": edges,
     "errors": errors,
 }

@@ -131,17 +131,6 @@ def test_a_long_row_with_few_tokens() -> None:
     )
 
 
-def test_many_tokens_with_one_beginning() -> None:
-    added: Added = tuple((f"<|{i}|>", "") for i in range(300))
-    source = random.Random("many")
-    text = "".join(
-        source.choice(["<|", "|>", f"<|{source.randrange(310)}|>", "1"]) for _ in range(600)
-    )
-    batch = Batch.from_texts([text[:1000], text[1000:]])
-    for mode in ("parse", "error"):
-        compare(HostDevice(), engine_of(added), batch, mode, 64)
-
-
 def test_what_is_searched() -> None:
     device = HostDevice()
     plain = stage_special.AddedTables.of(device, engine_of((("<x>", ""),)))
