@@ -111,6 +111,12 @@ def ends() -> Spec:
     triples: list[tuple[int, int, int]] = []
     source = random.Random(8)
     letters = [(bytes([c]), end) for c in b"abc " for end in (False, True)]
+    # d and e merge within words alone, d and f at their end
+    for right, at_end in ((b"e", False), (b"f", True)):
+        ids[b"d" + right, at_end] = len(tokens)
+        tokens.append(b"d" + right)
+        flags.append(at_end)
+        triples.append((ids[b"d", False], ids[right, at_end], ids[b"d" + right, at_end]))
     while len(triples) < 60:
         (left, left_end), (right, end) = source.choice(letters), source.choice(letters)
         made = (left + right, end)
@@ -328,6 +334,9 @@ def left_out(device: Device, n: int, threads: int) -> None:
 def suffixes(device: Device, n: int, threads: int) -> None:
     _mixed(device, "ends", n, threads)
     coder = Coder(device, "ends", threads=min(threads, 256), window=256)
+    coder.check(
+        [b"de", b"df", b"dea", b"dfa", b"ade", b"adf", b"q" * 40 + b"de", b"q" * 40 + b"df"]
+    )
     coder.check([bytes(random.Random(n).choices(b"abc ", k=n + 600))])
 
 
