@@ -236,6 +236,12 @@ def edges(device: Device, n: int, threads: int) -> None:
         compare(device, engine_of(added), Batch.from_texts(texts), mode, threads)
 
 
+def far(device: Device, n: int, threads: int) -> None:
+    """Tokens in the words around a step of the walk, which is 32 of them."""
+    texts = [b"." * (64 * words + n % 64) + b"<x>" for words in (30, 31, 32, 33, 63, 64, 65)]
+    compare(device, engine_of((("<x>", "l"),)), Batch.from_texts(texts), "parse", threads)
+
+
 def errors(device: Device, n: int, threads: int) -> None:
     """The first token of the text, whichever warp finds one first."""
     added: Added = (("<x>", ""), ("  ", "lr"), ("ab", "n"), ("ba", ""))
@@ -282,5 +288,6 @@ CASES: dict[str, Callable[[Device, int, int], None]] = {
     **{f"tokens_{mode}": partial(tokens, mode) for mode in MODES},
     "many": many,
     "edges": edges,
+    "far": far,
     "errors": errors,
 }
