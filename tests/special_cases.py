@@ -237,9 +237,12 @@ def edges(device: Device, n: int, threads: int) -> None:
 
 
 def far(device: Device, n: int, threads: int) -> None:
-    """Tokens in the words around a step of the walk, which is 32 of them."""
+    """Around a step of the walk, 32 words, and of white space, 32 bytes; stray and long bytes."""
     texts = [b"." * (64 * words + n % 64) + b"<x>" for words in (30, 31, 32, 33, 63, 64, 65)]
-    compare(device, engine_of((("<x>", "l"),)), Batch.from_texts(texts), "parse", threads)
+    texts += [b"z" + b" " * k + b"<x>" + b" " * k + b"z" for k in (31, 32, 33)]
+    texts += ["<x>\u3000".encode() + b"\x80", "\U0001d400ab \U0001f600ab".encode()]
+    added: Added = (("<x>", "lr"), ("ab", "w"))
+    compare(device, engine_of(added), Batch.from_texts(texts), "parse", threads)
 
 
 def errors(device: Device, n: int, threads: int) -> None:
