@@ -1,69 +1,15 @@
 /* The hot path, once for all instruction sets. Lengths of pieces and hits in tables are as good as random to a
- * branch predictor, so no branch depends on a piece. Groups of 64 pieces: their words are loaded, then keys,
- * hashes and slots computed in loops of fixed length for the compiler to turn into vectors, then their sets are
- * fetched; while they are on their way the group before is looked up.
+ * branch predictor, so no branch depends on a piece. Groups of 64 pieces: their words are loaded, keys, hashes
+ * and slots computed, then their sets are fetched; while they are on their way the group before is looked up.
  */
 #include "hotpath.h"
-
-#define SA_GROUP 64
-#define SA_UNROLLED _Pragma("GCC unroll 8")
-
-static inline u64 sa_load_word(const u8 *p) {
-  u64 word;
-  memcpy(&word, p, 8);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-  word = __builtin_bswap64(word);
-#endif
-  return word;
-}
 
 typedef struct sa_group {
   u64 low[SA_GROUP], high[SA_GROUP];
   u64 set[SA_GROUP];   /* byte offset of the set in its table */
 } sa_group;
 
-#define SA_SET(type, table, offset) ((const type *)((const char *)(table) + (offset)))
-
-/* at: 65 piece starts. Returns the mask of pieces of 8 to 15 bytes. */
-static inline u64 sa_prepare8(sa_group *g, const sa_entry8 *table, u32 bits, const uint8_t *text, const u32 *at) {
-  const u64 sets = (((u64)1 << bits) - 2) * sizeof *table, shift = 32 - bits;
-  u32 length[SA_GROUP];
-  u64 word[SA_GROUP], longer = 0;
-  for (int k = 0; k < SA_GROUP; k++) length[k] = at[k + 1] - at[k];
-  SA_UNROLLED
-  for (int k = 0; k < SA_GROUP; k++) word[k] = sa_load_word(text + at[k]);
-  u64 *restrict const low = g->low, *restrict const set = g->set;
-  for (int k = 0; k < SA_GROUP; k++) {
-    const u64 n = length[k], over = (SA_KEY8_BYTES - n) >> 63;
-    const u64 key = sa_key8(word[k], n & 7) | (0 - over); /* a longer piece gets a key that no entry has */
-    low[k] = key;
-    set[k] = (sa_hash8(key) >> shift) * sizeof *table & sets;
-  }
-  SA_UNROLLED
-  for (int k = 0; k < SA_GROUP; k++) __builtin_prefetch((const char *)table + g->set[k]);
-  for (int k = 0; k < SA_GROUP; k += 8)
-    longer |= (u64)sa_between8(length + k, SA_KEY8_BYTES + 1, SA_KEY16_BYTES) << k;
-  return longer;
-}
-
-/* which: 64 pieces of 8 to 15 bytes. */
-static inline void sa_prepare16(sa_group *g, const sa_entry16 *table, u32 bits, const uint8_t *text,
-                                const u32 *starts, const u32 *which) {
-  const u64 sets = (((u64)1 << bits) - 2) * sizeof *table, shift = 32 - bits;
-  u64 length[SA_GROUP], word[SA_GROUP], word2[SA_GROUP];
-  SA_UNROLLED
-  for (int k = 0; k < SA_GROUP; k++) {
-    const u32 at = starts[which[k]];
-    length[k] = starts[which[k] + 1] - at;
-    word[k] = sa_load_word(text + at);
-    word2[k] = sa_load_word(text + at + 8);
-  }
-  u64 *restrict const low = g->low, *restrict const high = g->high, *restrict const set = g->set;
-  for (int k = 0; k < SA_GROUP; k++) {
-    low[k] = word[k];
-    high[k] = sa_key16_high(word2[k], length[k]);
-    set[k] = (sa_hash16(word[k], high[k]) >> shift) * sizeof *table & sets;
-  }
+static inline void sa_fetch(const void *table, const sa_group *g) {
   SA_UNROLLED
   for (int k = 0; k < SA_GROUP; k++) __builtin_prefetch((const char *)table + g->set[k]);
 }
@@ -85,14 +31,11 @@ static int64_t sa_hot_probe(const sa_cache *cache, const uint8_t *text, const ui
         for (u32 k = pieces - base + 1; k <= SA_GROUP; k++) padded[k] = padded[k - 1];
         at = padded;
       }
-      const u64 mask = sa_prepare8(now, hot8, cache->hot8_bits, text, at);
+      const u64 mask = sa_prepare8(text, at, cache->hot8_bits, now->low, now->set);
+      sa_fetch(hot8, now);
       n_longer += (u32)sa_positions(mask, base, longer + n_longer);
     }
-    if (base >= SA_GROUP) {
-      uint64_t *const out = values + base - SA_GROUP;
-      SA_UNROLLED
-      for (int k = 0; k < SA_GROUP; k++) out[k] = sa_probe8(SA_SET(sa_entry8, hot8, before->set[k]), before->low[k]);
-    }
+    if (base >= SA_GROUP) sa_probe8(hot8, before->set, before->low, values + base - SA_GROUP);
     sa_group *const swap = now;
     now = before;
     before = swap;
@@ -100,14 +43,11 @@ static int64_t sa_hot_probe(const sa_cache *cache, const uint8_t *text, const ui
   for (u32 base = 0; base < n_longer + SA_GROUP; base += SA_GROUP) {
     if (base < n_longer) {
       for (u32 k = n_longer; k < base + SA_GROUP; k++) longer[k] = longer[n_longer - 1];
-      sa_prepare16(now, hot16, cache->hot16_bits, text, starts, longer + base);
+      sa_prepare16(text, starts, longer + base, cache->hot16_bits, now->low, now->high, now->set);
+      sa_fetch(hot16, now);
     }
-    if (base >= SA_GROUP) {
-      const u32 *const which = longer + base - SA_GROUP;
-      SA_UNROLLED
-      for (int k = 0; k < SA_GROUP; k++)
-        values[which[k]] = sa_probe16(SA_SET(sa_entry16, hot16, before->set[k]), before->low[k], before->high[k]);
-    }
+    if (base >= SA_GROUP)
+      sa_probe16(hot16, before->set, before->low, before->high, longer + base - SA_GROUP, values);
     sa_group *const swap = now;
     now = before;
     before = swap;

@@ -6,25 +6,8 @@
 
 #include "cache.h"
 
-/* Bit i: lo <= v[i] <= hi, of eight. */
-#if defined(__AVX512VBMI2__)
-static inline u32 sa_between8(const u32 *v, u32 lo, u32 hi) {
-  const __m256i x = _mm256_sub_epi32(_mm256_loadu_si256((const __m256i *)v), _mm256_set1_epi32((int)lo));
-  return _mm256_cmple_epu32_mask(x, _mm256_set1_epi32((int)(hi - lo)));
-}
-#elif defined(__AVX2__)
-static inline u32 sa_between8(const u32 *v, u32 lo, u32 hi) {
-  const __m256i x = _mm256_sub_epi32(_mm256_loadu_si256((const __m256i *)v), _mm256_set1_epi32((int)lo));
-  const __m256i most = _mm256_min_epu32(x, _mm256_set1_epi32((int)(hi - lo)));
-  return (u32)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(most, x)));
-}
-#else
-static inline u32 sa_between8(const u32 *v, u32 lo, u32 hi) {
-  u32 mask = 0;
-  for (int i = 0; i < 8; i++) mask |= (u32)(v[i] - lo <= hi - lo) << i;
-  return mask;
-}
-#endif
+#define SA_GROUP 64
+#define SA_UNROLLED _Pragma("GCC unroll 8")
 
 /* Bit i: v[i] == 0, of eight. */
 #if defined(__AVX512VBMI2__)
@@ -47,12 +30,84 @@ static inline u32 sa_zeros8(const uint64_t *v) {
 }
 #endif
 
+/* ---- groups of SA_GROUP pieces ----
+ *
+ * sa_prepare8: piece k is text[at[k], at[k + 1]). low: the keys of pieces of up to 7 bytes, for a longer one some key
+ * that finds nothing; set: byte offsets of their sets in a hot table of 1 << bits entries. Returns the mask of
+ * pieces of 8 to 15 bytes.
+ * sa_prepare16: the same for pieces starts[which[k]], all of 8 to 15 bytes, whose keys have two words.
+ * sa_probe8: values[k], sa_probe16: values[which[k]]: the value of the key in its set, or 0. */
+#if defined(__AVX512VBMI2__)
+#include "pieces_avx512.h"
+#else
+
+static inline u64 sa_load_word(const u8 *p) {
+  u64 word;
+  memcpy(&word, p, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  word = __builtin_bswap64(word);
+#endif
+  return word;
+}
+
+/* Bit i: lo <= v[i] <= hi, of eight. */
+#if defined(__AVX2__)
+static inline u32 sa_between8(const u32 *v, u32 lo, u32 hi) {
+  const __m256i x = _mm256_sub_epi32(_mm256_loadu_si256((const __m256i *)v), _mm256_set1_epi32((int)lo));
+  const __m256i most = _mm256_min_epu32(x, _mm256_set1_epi32((int)(hi - lo)));
+  return (u32)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(most, x)));
+}
+#else
+static inline u32 sa_between8(const u32 *v, u32 lo, u32 hi) {
+  u32 mask = 0;
+  for (int i = 0; i < 8; i++) mask |= (u32)(v[i] - lo <= hi - lo) << i;
+  return mask;
+}
+#endif
+
+/* Loops of fixed length for the compiler to turn into vectors. */
+static inline u64 sa_prepare8(const u8 *text, const u32 *at, u32 bits, u64 *restrict low, u64 *restrict set) {
+  const u64 sets = (((u64)1 << bits) - 2) * sizeof(sa_entry8), shift = 32 - bits;
+  u32 length[SA_GROUP];
+  u64 word[SA_GROUP], longer = 0;
+  for (int k = 0; k < SA_GROUP; k++) length[k] = at[k + 1] - at[k];
+  SA_UNROLLED
+  for (int k = 0; k < SA_GROUP; k++) word[k] = sa_load_word(text + at[k]);
+  for (int k = 0; k < SA_GROUP; k++) {
+    const u64 n = length[k], over = (SA_KEY8_BYTES - n) >> 63;
+    const u64 key = sa_key8(word[k], n & 7) | (0 - over);
+    low[k] = key;
+    set[k] = (sa_hash8(key) >> shift) * sizeof(sa_entry8) & sets;
+  }
+  for (int k = 0; k < SA_GROUP; k += 8)
+    longer |= (u64)sa_between8(length + k, SA_KEY8_BYTES + 1, SA_KEY16_BYTES) << k;
+  return longer;
+}
+
+static inline void sa_prepare16(const u8 *text, const u32 *starts, const u32 *which, u32 bits, u64 *restrict low,
+                                u64 *restrict high, u64 *restrict set) {
+  const u64 sets = (((u64)1 << bits) - 2) * sizeof(sa_entry16), shift = 32 - bits;
+  u64 length[SA_GROUP], word[SA_GROUP], word2[SA_GROUP];
+  SA_UNROLLED
+  for (int k = 0; k < SA_GROUP; k++) {
+    const u32 at = starts[which[k]];
+    length[k] = starts[which[k] + 1] - at;
+    word[k] = sa_load_word(text + at);
+    word2[k] = sa_load_word(text + at + 8);
+  }
+  for (int k = 0; k < SA_GROUP; k++) {
+    low[k] = word[k];
+    high[k] = sa_key16_high(word2[k], length[k]);
+    set[k] = (sa_hash16(word[k], high[k]) >> shift) * sizeof(sa_entry16) & sets;
+  }
+}
+
 static inline u64 sa_ones_if(int condition) { return -(u64)condition; }
 
 /* The value of a key in a set of two, or 0. AVX2: the set is a register {key, value, key, value}; each value is
  * kept where the key before it is equal, and the two joined. */
 #if defined(__AVX2__)
-static inline u64 sa_probe8(const sa_entry8 *e, u64 key) {
+static inline u64 sa_value8(const sa_entry8 *e, u64 key) {
   const __m256i set = _mm256_load_si256((const __m256i *)e);
   const __m256i equal = _mm256_cmpeq_epi64(set, _mm256_set1_epi64x((long long)key));
   const __m256i kept = _mm256_and_si256(set, _mm256_shuffle_epi32(equal, 0x4E));
@@ -60,16 +115,32 @@ static inline u64 sa_probe8(const sa_entry8 *e, u64 key) {
   return (u64)_mm_extract_epi64(both, 1);
 }
 #else
-static inline u64 sa_probe8(const sa_entry8 *e, u64 key) {
+static inline u64 sa_value8(const sa_entry8 *e, u64 key) {
   return (e[0].value & sa_ones_if(e[0].key == key)) | (e[1].value & sa_ones_if(e[1].key == key));
 }
 #endif
 
 /* The same of a key of two words. */
-static inline u64 sa_probe16(const sa_entry16 *e, u64 low, u64 high) {
+static inline u64 sa_value16(const sa_entry16 *e, u64 low, u64 high) {
   const u64 first = (e[0].low ^ low) | (e[0].high ^ high), second = (e[1].low ^ low) | (e[1].high ^ high);
   return (e[0].value & sa_ones_if(first == 0)) | (e[1].value & sa_ones_if(second == 0));
 }
+
+#define SA_SET(type, table, offset) ((const type *)((const char *)(table) + (offset)))
+
+static inline void sa_probe8(const sa_entry8 *table, const u64 *set, const u64 *low, uint64_t *values) {
+  SA_UNROLLED
+  for (int k = 0; k < SA_GROUP; k++) values[k] = sa_value8(SA_SET(sa_entry8, table, set[k]), low[k]);
+}
+
+static inline void sa_probe16(const sa_entry16 *table, const u64 *set, const u64 *low, const u64 *high,
+                              const u32 *which, uint64_t *values) {
+  SA_UNROLLED
+  for (int k = 0; k < SA_GROUP; k++)
+    values[which[k]] = sa_value16(SA_SET(sa_entry16, table, set[k]), low[k], high[k]);
+}
+
+#endif
 
 /* Three ids of 20 bits to out[0..3). pdep is quick wherever there is AVX-512, but not on all of AVX2. */
 #if defined(__AVX512VBMI2__)
