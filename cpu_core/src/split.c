@@ -28,12 +28,18 @@ void sa_split_free(sa_split *s) {
   free(s);
 }
 
-/* The first start at or behind `at`; n if there is none. The lock is held. */
+/* Finds the first n words. The lock is held. */
+static void find(sa_split *s, int64_t n) {
+  while (s->known < n) s->known += sa_pretok_next(&s->cursor, s->words + s->known, TOGETHER);
+}
+
+/* The first start at or behind `at`; n if there is none. All words before it are found. The lock is held. */
 static int64_t next_start(sa_split *s, int64_t at) {
   const int64_t n_words = (s->n + 63) / 64;
   uint64_t mask = ~(uint64_t)0 << (at % 64);
+  find(s, at / 64); /* behind a text of whole words none is left to look at */
   for (int64_t k = at / 64; k < n_words; k++, mask = ~(uint64_t)0) {
-    while (k >= s->known) s->known += sa_pretok_next(&s->cursor, s->words + s->known, TOGETHER);
+    find(s, k + 1);
     const uint64_t word = s->words[k] & mask;
     if (word) return k * 64 + __builtin_ctzll(word);
   }

@@ -164,8 +164,11 @@ static void exhaust(const sa_model *model) {
 static void long_rows(const sa_model *model) {
   enum { ROWS = 6, MOST = 700000 };
   int64_t offsets[ROWS + 1] = {0}, expected[ROWS + 1], got[ROWS + 1];
-  for (int64_t i = 0; i < ROWS; i++)
-    offsets[i + 1] = offsets[i] + (i % 2 ? (MOST - 200000) + st_below(200000) : st_below(4) ? st_below(3000) : 0);
+  for (int64_t i = 0; i < ROWS; i++) {
+    const int64_t whole_words = ~(int64_t)(st_below(2) ? 63 : 0);
+    const int64_t length = MOST - 200000 + st_below(200000), between = st_below(4) ? st_below(3000) : 0;
+    offsets[i + 1] = offsets[i] + (i % 2 ? length & whole_words : between);
+  }
   const int64_t n = offsets[ROWS];
   st_guard text = st_guarded((size_t)n, 1), one = st_guarded((size_t)n * 4, 1), many = st_guarded((size_t)n * 4, 1);
   for (int64_t at = 0, to; at < n; at = to) {
