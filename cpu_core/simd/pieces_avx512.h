@@ -58,7 +58,7 @@ static inline u64 sa_prepare8(const u8 *text, const u32 *at, u32 bits, u64 *rest
     /* The key of a longer piece is 0, that of an empty slot, whose value is 0. */
     const __m512i key = sa_key_lanes(fits, sa_words8(p), _mm512_cvtepu32_epi64(length));
     _mm512_storeu_si512(low + k, key);
-    _mm512_storeu_si512(set + k, sa_set_lanes(sa_hash_lanes(key, 0x9E3779B1u, 0x85EBCA77u), bits, 4));
+    _mm512_storeu_si512(set + k, sa_set_lanes(sa_hash_lanes(key, SA_HASH_1, SA_HASH_2), bits, 4));
   }
   return longer;
 }
@@ -76,8 +76,8 @@ static inline void sa_prepare16(const u8 *text, const u32 *starts, const u32 *wh
     }
     const __m512i both = sa_words8(bounds), n = _mm512_sub_epi32(_mm512_srli_epi64(both, 32), both);
     const __m512i front = sa_words8(first), back = sa_key_lanes(0xFF, sa_words8(second), n);
-    const __m512i hash = _mm512_add_epi64(sa_hash_lanes(front, 0x9E3779B1u, 0x85EBCA77u),
-                                          sa_hash_lanes(back, 0xC2B2AE3Du, 0x27D4EB2Fu));
+    const __m512i hash = _mm512_add_epi64(sa_hash_lanes(front, SA_HASH_1, SA_HASH_2),
+                                          sa_hash_lanes(back, SA_HASH_3, SA_HASH_4));
     _mm512_storeu_si512(low + k, front);
     _mm512_storeu_si512(high + k, back);
     _mm512_storeu_si512(set + k, sa_set_lanes(hash, bits, 5));

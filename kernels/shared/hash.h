@@ -25,16 +25,22 @@ SA_HD u64 sa_key8(u64 bytes, u64 n) { return sa_low_bytes(bytes, n) | (n << 56);
  * its first eight bytes. */
 SA_HD u64 sa_key16_high(u64 bytes, u64 n) { return sa_low_bytes(bytes, n - 8) | (n << 56); }
 
+/* What the 32-bit words of a key are multiplied by, the low ones first. */
+#define SA_HASH_1 0x9E3779B1u
+#define SA_HASH_2 0x85EBCA77u
+#define SA_HASH_3 0xC2B2AE3Du
+#define SA_HASH_4 0x27D4EB2Fu
+
 /* 32-bit hashes of keys, whose high bits choose the slot: a sum of products of the key's 32-bit words, cheap in
  * every vector unit. The high bits of a product depend on all of a word. (Bits from 32 on of the whole products
  * do not do: keys of one or two bytes then fall into a few sets.) */
 SA_HD u64 sa_hash8(u64 key) {
-  return (u32)((u32)key * 0x9E3779B1u + (u32)(key >> 32) * 0x85EBCA77u);
+  return (u32)((u32)key * SA_HASH_1 + (u32)(key >> 32) * SA_HASH_2);
 }
 
 SA_HD u64 sa_hash16(u64 low, u64 high) {
-  return (u32)((u32)low * 0x9E3779B1u + (u32)(low >> 32) * 0x85EBCA77u + (u32)high * 0xC2B2AE3Du +
-               (u32)(high >> 32) * 0x27D4EB2Fu);
+  return (u32)((u32)low * SA_HASH_1 + (u32)(low >> 32) * SA_HASH_2 + (u32)high * SA_HASH_3 +
+               (u32)(high >> 32) * SA_HASH_4);
 }
 
 /* One more word of a longer piece in its hash, which starts as sa_hash_start(n) and is finished by sa_hash_end. */
