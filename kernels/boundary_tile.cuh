@@ -185,9 +185,9 @@ static __device__ __forceinline__ u64 do_tile(const boundary_job &job, boundary_
     u64 now = round == 0 || j == 0 || (is_given && j == SA_WARM_UP) ? in : s.carry[round & 1][j - 1];
     bool changed = false;
     if (k >= 0 && (!done || now != in)) {
-      typename F::carry c = F::unpack(now);
+      typename F::carry c = unpack_carry<F>(now);
       result = F::starts(b, next, job.options, job.text.bytes + 64 * k, &c, open);
-      u64 leaves = F::pack(c);
+      u64 leaves = pack_carry<F>(c);
       changed = !done || leaves != out;
       out = leaves;
       in = now;

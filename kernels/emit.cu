@@ -32,26 +32,22 @@ static __device__ __forceinline__ void write_ids(u16 *out, const u32 *staged, u3
   if (threadIdx.x == 0 && odd + 2 * pairs < n) out[n - 1] = (u16)staged[n - 1];
 }
 
-/* Shared memory of a block. */
-struct emit_room {
-  u32 *staged;   /* STAGED */
-  u32 *sums;     /* 33 */
-  u32 *spilled;  /* TILE: pieces of the tile whose ids are spilled */
-  u32 *offsets;  /* TILE: where these go in the tile */
-  u32 *n_spilled;
-  u64 *before;   /* ids of the tiles before */
-  u32 *tile;
-};
-
 template <class T>
 static __device__ __forceinline__ void emit(const u64 *values, const u32 *spill, T *ids, u64 *group_ids, u64 *states,
-                                            u64 *counters, emit_room s) {
+                                            u64 *counters) {
+  __shared__ u32 staged[STAGED];
+  __shared__ u32 spilled[TILE]; /* pieces of the tile whose ids are spilled */
+  __shared__ u32 offsets[TILE]; /* where these go in the tile */
+  __shared__ u32 sums[33];
+  __shared__ u32 n_spilled;
+  __shared__ u64 ids_before; /* of the tiles before */
+  __shared__ u32 next_tile;
   u64 n = counters[SA_COUNTER_PIECES], tiles = n / TILE + 1;
   for (;;) {
     __syncthreads(); /* all of the last tile is read */
-    if (threadIdx.x == 0) *s.tile = (u32)atomicAdd(&counters[SA_COUNTER_TICKET_EMIT], (u64)1), *s.n_spilled = 0;
+    if (threadIdx.x == 0) next_tile = (u32)atomicAdd(&counters[SA_COUNTER_TICKET_EMIT], (u64)1), n_spilled = 0;
     __syncthreads();
-    u64 tile = *s.tile;
+    u64 tile = next_tile;
     if (tile >= tiles) break;
     u64 base = tile * TILE;
 
@@ -60,16 +56,16 @@ static __device__ __forceinline__ void emit(const u64 *values, const u32 *spill,
       for (u32 i = first; i < first + 4 && base + i < n; i++) total += sa_value_ids(values[base + i]);
     /* A thread's ids are fewer than 2^32, and so are a batch's. */
     u32 all;
-    block_exclusive_sum((u32)total, s.sums, &all);
+    block_exclusive_sum((u32)total, sums, &all);
     if (threadIdx.x < 32) {
       u64 before = tile_exclusive_sum(states, (u32)tile, all);
       if (threadIdx.x == 0) {
-        *s.before = before;
+        ids_before = before;
         if (tile == tiles - 1) counters[SA_COUNTER_IDS] = before + all;
       }
     }
     __syncthreads();
-    u64 before = *s.before;
+    u64 before = ids_before;
     bool stages = all <= STAGED;
 
     u32 done = 0; /* ids of the tile's pieces before this step */
@@ -80,17 +76,17 @@ static __device__ __forceinline__ void emit(const u64 *values, const u32 *spill,
         value[i] = first < TILE && base + first + i < n ? values[base + first + i] : SA_NOTHING;
         mine += (u32)sa_value_ids(value[i]);
       }
-      u32 at = done + block_exclusive_sum(mine, s.sums, &sum);
+      u32 at = done + block_exclusive_sum(mine, sums, &sum);
       if (first < TILE && (first & 31) == 0 && base + first <= n) group_ids[(base + first) / 32] = before + at;
       for (u32 i = 0; i < 4; i++) {
         u32 count = sa_value_count(value[i]);
         for (u32 j = 0; j < count; j++) {
-          if (stages) s.staged[at + j] = sa_value_id(value[i], j);
+          if (stages) staged[at + j] = sa_value_id(value[i], j);
           else ids[before + at + j] = (T)sa_value_id(value[i], j);
         }
         if (count == 0 && sa_value_ids(value[i])) {
-          u32 k = atomicAdd(s.n_spilled, 1u);
-          s.spilled[k] = first + i, s.offsets[k] = at;
+          u32 k = atomicAdd(&n_spilled, 1u);
+          spilled[k] = first + i, offsets[k] = at;
         }
         at += (u32)sa_value_ids(value[i]);
       }
@@ -99,44 +95,28 @@ static __device__ __forceinline__ void emit(const u64 *values, const u32 *spill,
     }
 
     u32 lane = lane_id();
-    for (u32 k = threadIdx.x / 32; k < *s.n_spilled; k += blockDim.x / 32) { /* a warp each */
-      u64 value = values[base + s.spilled[k]], count = sa_value_ids(value);
+    for (u32 k = threadIdx.x / 32; k < n_spilled; k += blockDim.x / 32) { /* a warp each */
+      u64 value = values[base + spilled[k]], count = sa_value_ids(value);
       const u32 *from = spill + (value & 0xFFFFFFFF);
-      u32 at = s.offsets[k];
+      u32 at = offsets[k];
       for (u64 i = lane; i < count; i += 32) {
-        if (stages) s.staged[at + i] = from[i];
+        if (stages) staged[at + i] = from[i];
         else ids[before + at + i] = (T)from[i];
       }
     }
     __syncthreads();
-    if (stages) write_ids(ids + before, s.staged, all);
+    if (stages) write_ids(ids + before, staged, all);
   }
 }
 
 extern "C" __global__ void __launch_bounds__(256)
     emit_u16(const u64 *values, const u32 *spill, u16 *ids, u64 *group_ids, u64 *states, u64 *counters) {
-  __shared__ u32 staged[STAGED];
-  __shared__ u32 spilled[TILE];
-  __shared__ u32 offsets[TILE];
-  __shared__ u32 sums[33];
-  __shared__ u32 n_spilled;
-  __shared__ u64 before;
-  __shared__ u32 tile;
-  emit_room room = {staged, sums, spilled, offsets, &n_spilled, &before, &tile};
-  emit(values, spill, ids, group_ids, states, counters, room);
+  emit(values, spill, ids, group_ids, states, counters);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
     emit_u32(const u64 *values, const u32 *spill, u32 *ids, u64 *group_ids, u64 *states, u64 *counters) {
-  __shared__ u32 staged[STAGED];
-  __shared__ u32 spilled[TILE];
-  __shared__ u32 offsets[TILE];
-  __shared__ u32 sums[33];
-  __shared__ u32 n_spilled;
-  __shared__ u64 before;
-  __shared__ u32 tile;
-  emit_room room = {staged, sums, spilled, offsets, &n_spilled, &before, &tile};
-  emit(values, spill, ids, group_ids, states, counters, room);
+  emit(values, spill, ids, group_ids, states, counters);
 }
 
 extern "C" __global__ void __launch_bounds__(256)

@@ -22,23 +22,38 @@ struct block_bits {
 #define SA_OPTION_NUMBERS(options) ((int)((options) & 3))
 #define SA_OPTION_FLAG(options) ((int)((options) >> 2 & 1)) /* whole_end, suffixes or literals */
 
-/* Bits of a packed carry, one after the other. */
+/* A carry's fields to or from bits of a word, one after the other. */
 struct packer {
   u64 word;
   u32 at;
-  __device__ __forceinline__ void put(u64 value, u32 bits) {
+  __device__ __forceinline__ void operator()(u64 value, u32 bits) {
     word |= value << at;
     at += bits;
   }
 };
 struct unpacker {
   u64 word;
-  __device__ __forceinline__ u64 get(u32 bits) {
-    u64 value = word & (((u64)1 << bits) - 1);
+  __device__ __forceinline__ void operator()(u64 &value, u32 bits) {
+    value = word & (((u64)1 << bits) - 1);
     word >>= bits;
-    return value;
   }
 };
+
+/* Each family names the fields of its carry once, by fields(p, c), for both ways. */
+template <class family>
+static __device__ __forceinline__ u64 pack_carry(typename family::carry c) {
+  packer p = {0, 0};
+  family::canonical(c);
+  family::fields(p, c);
+  return p.word;
+}
+template <class family>
+static __device__ __forceinline__ typename family::carry unpack_carry(u64 word) {
+  unpacker p = {word};
+  typename family::carry c;
+  family::fields(p, c);
+  return c;
+}
 
 /* A class's plane: `before` has the class bits of the byte before the block, whose character may go on into it. */
 template <u32 class_bit>
@@ -89,28 +104,16 @@ struct gpt2_family {
     return sa_gpt2_starts(&b, &next, text, c);
   }
   static __device__ __forceinline__ void stops(const planes &, u32, int, u64 *stop, u64 *good) { *stop = *good = 0; }
-  static __device__ __forceinline__ u64 pack(const carry &c) {
-    packer p = {0, 0};
-    p.put(c.letter, 1);
-    p.put(c.number, 1);
-    p.put(c.white, 1);
-    p.put(c.space, 1);
-    p.put(c.other, 1);
-    p.put(c.force, 15);
-    p.put(c.suppress, 14);
-    return p.word;
-  }
-  static __device__ __forceinline__ carry unpack(u64 word) {
-    unpacker p = {word};
-    carry c;
-    c.letter = p.get(1);
-    c.number = p.get(1);
-    c.white = p.get(1);
-    c.space = p.get(1);
-    c.other = p.get(1);
-    c.force = p.get(15);
-    c.suppress = p.get(14);
-    return c;
+  static __device__ __forceinline__ void canonical(carry &) {}
+  template <class bits_of>
+  static __device__ __forceinline__ void fields(bits_of &p, carry &c) {
+    p(c.letter, 1);
+    p(c.number, 1);
+    p(c.white, 1);
+    p(c.space, 1);
+    p(c.other, 1);
+    p(c.force, 15);
+    p(c.suppress, 14);
   }
 };
 
@@ -160,36 +163,22 @@ struct cl100k_family {
     sa_cl100k_stops(&b, &o, stop, good);
   }
   /* The count says nothing where no number comes before: 0 then, so that equal states are equal words. */
-  static __device__ __forceinline__ u64 pack(const carry &c) {
-    packer p = {0, 0};
-    p.put(c.letter, 1);
-    p.put(c.number, 1);
-    p.put(c.space, 1);
-    p.put(c.other, 1);
-    p.put(c.other_start, 1);
-    p.put(c.blank, 1);
-    p.put(c.white, 1);
-    p.put(c.newline, 1);
-    p.put(c.taken, 1);
-    p.put(c.number ? c.count : 0, 2);
-    p.put(c.force, 3);
-    return p.word;
+  static __device__ __forceinline__ void canonical(carry &c) {
+    if (!c.number) c.count = 0;
   }
-  static __device__ __forceinline__ carry unpack(u64 word) {
-    unpacker p = {word};
-    carry c;
-    c.letter = p.get(1);
-    c.number = p.get(1);
-    c.space = p.get(1);
-    c.other = p.get(1);
-    c.other_start = p.get(1);
-    c.blank = p.get(1);
-    c.white = p.get(1);
-    c.newline = p.get(1);
-    c.taken = p.get(1);
-    c.count = p.get(2);
-    c.force = p.get(3);
-    return c;
+  template <class bits_of>
+  static __device__ __forceinline__ void fields(bits_of &p, carry &c) {
+    p(c.letter, 1);
+    p(c.number, 1);
+    p(c.space, 1);
+    p(c.other, 1);
+    p(c.other_start, 1);
+    p(c.blank, 1);
+    p(c.white, 1);
+    p(c.newline, 1);
+    p(c.taken, 1);
+    p(c.count, 2);
+    p(c.force, 3);
   }
 };
 
@@ -252,46 +241,28 @@ struct o200k_family {
     if (kind == 0) sa_o200k_white_stops(&b, stop, good);
     else sa_o200k_upper_stops(&b, stop, good);
   }
-  static __device__ __forceinline__ u64 pack(const carry &c) {
-    packer p = {0, 0};
-    p.put(c.number, 1);
-    p.put(c.space, 1);
-    p.put(c.blank, 1);
-    p.put(c.white, 1);
-    p.put(c.newline, 1);
-    p.put(c.taken, 1);
-    p.put(c.punct, 1);
-    p.put(c.inner, 1);
-    p.put(c.prefix, 1);
-    p.put(c.word, 1);
-    p.put(c.late, 1);
-    p.put(c.early, 1);
-    p.put(c.han, 1);
-    p.put(c.number ? c.count : 0, 2);
-    p.put(c.force, 3);
-    p.put(c.suffix, 2);
-    return p.word;
+  /* The count says nothing where no number comes before: 0 then, so that equal states are equal words. */
+  static __device__ __forceinline__ void canonical(carry &c) {
+    if (!c.number) c.count = 0;
   }
-  static __device__ __forceinline__ carry unpack(u64 word) {
-    unpacker p = {word};
-    carry c;
-    c.number = p.get(1);
-    c.space = p.get(1);
-    c.blank = p.get(1);
-    c.white = p.get(1);
-    c.newline = p.get(1);
-    c.taken = p.get(1);
-    c.punct = p.get(1);
-    c.inner = p.get(1);
-    c.prefix = p.get(1);
-    c.word = p.get(1);
-    c.late = p.get(1);
-    c.early = p.get(1);
-    c.han = p.get(1);
-    c.count = p.get(2);
-    c.force = p.get(3);
-    c.suffix = p.get(2);
-    return c;
+  template <class bits_of>
+  static __device__ __forceinline__ void fields(bits_of &p, carry &c) {
+    p(c.number, 1);
+    p(c.space, 1);
+    p(c.blank, 1);
+    p(c.white, 1);
+    p(c.newline, 1);
+    p(c.taken, 1);
+    p(c.punct, 1);
+    p(c.inner, 1);
+    p(c.prefix, 1);
+    p(c.word, 1);
+    p(c.late, 1);
+    p(c.early, 1);
+    p(c.han, 1);
+    p(c.count, 2);
+    p(c.force, 3);
+    p(c.suffix, 2);
   }
 };
 
@@ -340,38 +311,24 @@ struct deepseek_family {
   static __device__ __forceinline__ void stops(const planes &b, u32, int, u64 *stop, u64 *good) {
     sa_deepseek_stops(&b, stop, good);
   }
-  static __device__ __forceinline__ u64 pack(const carry &c) {
-    packer p = {0, 0};
-    p.put(c.word, 1);
-    p.put(c.punct, 1);
-    p.put(c.number, 1);
-    p.put(c.other, 1);
-    p.put(c.space, 1);
-    p.put(c.blank, 1);
-    p.put(c.white, 1);
-    p.put(c.newline, 1);
-    p.put(c.taken, 1);
-    p.put(c.sign, 1);
-    p.put(c.tail, 1);
-    p.put(c.number ? c.count : 0, 2);
-    return p.word;
+  /* The count says nothing where no number comes before: 0 then, so that equal states are equal words. */
+  static __device__ __forceinline__ void canonical(carry &c) {
+    if (!c.number) c.count = 0;
   }
-  static __device__ __forceinline__ carry unpack(u64 word) {
-    unpacker p = {word};
-    carry c;
-    c.word = p.get(1);
-    c.punct = p.get(1);
-    c.number = p.get(1);
-    c.other = p.get(1);
-    c.space = p.get(1);
-    c.blank = p.get(1);
-    c.white = p.get(1);
-    c.newline = p.get(1);
-    c.taken = p.get(1);
-    c.sign = p.get(1);
-    c.tail = p.get(1);
-    c.count = p.get(2);
-    return c;
+  template <class bits_of>
+  static __device__ __forceinline__ void fields(bits_of &p, carry &c) {
+    p(c.word, 1);
+    p(c.punct, 1);
+    p(c.number, 1);
+    p(c.other, 1);
+    p(c.space, 1);
+    p(c.blank, 1);
+    p(c.white, 1);
+    p(c.newline, 1);
+    p(c.taken, 1);
+    p(c.sign, 1);
+    p(c.tail, 1);
+    p(c.count, 2);
   }
 };
 
