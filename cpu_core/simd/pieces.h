@@ -41,15 +41,6 @@ static inline u32 sa_zeros8(const uint64_t *v) {
 #include "pieces_avx512.h"
 #else
 
-static inline u64 sa_load_word(const u8 *p) {
-  u64 word;
-  memcpy(&word, p, 8);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-  word = __builtin_bswap64(word);
-#endif
-  return word;
-}
-
 /* Bit i: lo <= v[i] <= hi, of eight. */
 #if defined(__AVX2__)
 static inline u32 sa_between8(const u32 *v, u32 lo, u32 hi) {

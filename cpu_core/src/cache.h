@@ -25,6 +25,16 @@ typedef struct sa_entry8 { uint64_t key, value; } sa_entry8;
 typedef struct sa_entry16 { uint64_t low, high, value, unused; } sa_entry16;
 typedef struct sa_entry_long { uint64_t hash, value; uint32_t at, length; uint64_t unused; } sa_entry_long;
 
+/* The 8 bytes at p, the first the lowest: what keys are made of. */
+static inline uint64_t sa_load_word(const uint8_t *p) {
+  uint64_t word;
+  memcpy(&word, p, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  word = __builtin_bswap64(word);
+#endif
+  return word;
+}
+
 /* An open-addressing table of 1 << bits entries. */
 typedef struct sa_map16 {
   sa_entry16 *entries;

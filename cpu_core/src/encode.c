@@ -31,20 +31,11 @@ void sa_context_free(sa_context *c) {
   free(c);
 }
 
-static inline uint64_t load64(const uint8_t *p) {
-  uint64_t word;
-  memcpy(&word, p, 8);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-  word = __builtin_bswap64(word);
-#endif
-  return word;
-}
-
-/* The same where fewer than 8 bytes may be readable. */
+/* sa_load_word where fewer than 8 bytes may be readable. */
 static inline uint64_t load_upto8(const uint8_t *p, int64_t n) {
   uint8_t bytes[8] = {0};
   memcpy(bytes, p, (size_t)(n < 8 ? n : 8));
-  return load64(bytes);
+  return sa_load_word(bytes);
 }
 
 /* The key of a piece of n <= SA_KEY16_BYTES bytes, or the hash of one of up to SA_CACHE_LONGEST. */
@@ -52,10 +43,10 @@ static inline sa_key key_of(const uint8_t *piece, int64_t n, const uint8_t *end)
   sa_key key = {0, 0, 0};
   const int room = end - piece >= 16;
   if (n <= SA_KEY8_BYTES) {
-    key.low = sa_key8(room ? load64(piece) : load_upto8(piece, n), (uint64_t)n);
+    key.low = sa_key8(room ? sa_load_word(piece) : load_upto8(piece, n), (uint64_t)n);
   } else if (n <= SA_KEY16_BYTES) {
-    key.low = load64(piece);
-    key.high = sa_key16_high(room ? load64(piece + 8) : load_upto8(piece + 8, n - 8), (uint64_t)n);
+    key.low = sa_load_word(piece);
+    key.high = sa_key16_high(room ? sa_load_word(piece + 8) : load_upto8(piece + 8, n - 8), (uint64_t)n);
   } else if (n <= SA_CACHE_LONGEST) {
     key.hash = sa_hash_bytes(piece, (u64)n);
   }
