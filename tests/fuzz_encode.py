@@ -34,25 +34,10 @@ THREADS = (1, 2, 3)
 
 
 def small(rng: random.Random) -> Spec:
-    """A tokenizer of few merges over few letters, in any order: most are never reached, some make
+    """A tokenizer of few merges over few letters, in any order: some are never reached, some make
     pairs of lower rank."""
-    alphabet = [bytes([byte]) for byte in b"ab \xc3\xa9"]
-    tokens = list(alphabet)
-    merges: list[tuple[bytes, bytes]] = []
-    for _ in range(rng.randint(0, 40)):
-        pair = (rng.choice(tokens), rng.choice(tokens))
-        if pair not in merges and len(pair[0] + pair[1]) < 20:
-            merges.append(pair)
-            tokens.append(pair[0] + pair[1])
-    rng.shuffle(merges)
-    made = set(alphabet)
-    ordered = [pair for _ in merges for pair in merges]  # a part stands before what it is part of
-    kept: list[tuple[bytes, bytes]] = []
-    for pair in ordered:
-        if pair not in kept and pair[0] in made and pair[1] in made:
-            kept.append(pair)
-            made.add(pair[0] + pair[1])
-    return oracles.small_spec(kept, whole_piece_first=rng.random() < 0.3)
+    merges = oracles.random_merges(rng, "ab é".encode(), 40, 19)
+    return oracles.small_spec(merges, whole_piece_first=rng.random() < 0.3)
 
 
 def texts(rng: random.Random) -> list[bytes]:

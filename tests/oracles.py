@@ -163,6 +163,24 @@ def small_spec(
     return Spec(tuple(made), Pretok("gpt2"), bpe, name="small")
 
 
+def random_merges(
+    source: random.Random, letters: bytes, most: int, longest: int, shuffled: bool = True
+) -> list[tuple[bytes, bytes]]:
+    """Up to `most` merges over a few letters, in the order they were made or in any order, which no
+    trainer need give. longest: bytes that a merge may make."""
+    parts = [bytes([byte]) for byte in letters]
+    merges: dict[tuple[bytes, bytes], None] = {}
+    for _ in range(source.randint(1, most)):
+        left, right = source.choice(parts), source.choice(parts)
+        if (left, right) not in merges and len(left + right) <= longest:
+            merges[left, right] = None
+            parts.append(left + right)
+    listed = list(merges)
+    if shuffled:
+        source.shuffle(listed)
+    return listed
+
+
 def hf_of(spec: Spec, plain: bool = False) -> tokenizers.Tokenizer:
     """HF's tokenizer of a Spec with merges.
 

@@ -8,23 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saphira_gpu.devices import _build
 from saphira_gpu.devices.host import HostDevice, Schedule
 from saphira_gpu.engines.cuda import bpe
-from saphira_gpu.errors import DeviceError
 from tests.bpe_cases import CASES, MODELS, NO_ID, Coder, engine_of, random_pieces
+from tests.on_executor import SCHEDULES, need_compiler
 
-try:
-    _build.compiler()
-except DeviceError as error:
-    pytest.skip(str(error), allow_module_level=True)
-
-SCHEDULES = (
-    Schedule("forward", resident=48),
-    Schedule("reverse", resident=5),
-    Schedule("random", seed=7, resident=48),
-    Schedule("random", seed=8, resident=3, preempt=50),
-)
+need_compiler()
 
 
 @pytest.mark.parametrize("check", [True, False], ids=["check", "fast"])

@@ -16,18 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from saphira_gpu import InputError, Tokenizer, VerifyError
-from saphira_gpu.devices import _build
 from saphira_gpu.devices.host import HostDevice, Schedule
 from saphira_gpu.devices.source import kernels_folder
-from saphira_gpu.errors import DeviceError
 from saphira_gpu.spec import AddedToken, Normalizer
 from tests import definitions, fake_cupy
+from tests.on_executor import need_compiler
 from tests.oracles import gpt2_spec
 
-try:
-    _build.compiler()
-except DeviceError as error:
-    pytest.skip(str(error), allow_module_level=True)
+need_compiler()
 
 NAMES = ("gpt2", "cl100k_base", "o200k_base")
 MODES = ("plain", "parse", "hf_plain")

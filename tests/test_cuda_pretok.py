@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from saphira_gpu.batch import Batch, cumulated
-from saphira_gpu.devices import _build
 from saphira_gpu.devices.host import HostDevice, Schedule
 from saphira_gpu.engines import cpu
 from saphira_gpu.engines.cuda import pretok
 from saphira_gpu.engines.cuda.rows import counter_numbers, new_counters
 from saphira_gpu.engines.cuda.tables import SchemeTables
-from saphira_gpu.errors import DeviceError, UnsupportedError
+from saphira_gpu.errors import UnsupportedError
 from tests import oracles
+from tests.on_executor import SCHEDULES, need_compiler
 from tests.pretok_cases import (
     CASES,
     SCHEMES,
@@ -32,17 +32,7 @@ from tests.pretok_cases import (
     upload,
 )
 
-try:
-    _build.compiler()
-except DeviceError as error:
-    pytest.skip(str(error), allow_module_level=True)
-
-SCHEDULES = (
-    Schedule("forward", resident=48),
-    Schedule("reverse", resident=5),
-    Schedule("random", seed=7, resident=48),
-    Schedule("random", seed=8, resident=3, preempt=50),
-)
+need_compiler()
 BUILDS = pytest.mark.parametrize("check", [True, False], ids=["check", "fast"])
 TILE = 29 * 64  # bytes of a tile of 32 threads
 

@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 
 from saphira_gpu.batch import Batch
-from saphira_gpu.devices import _build
 from saphira_gpu.devices.host import HostDevice, Schedule
 from saphira_gpu.engines.cpu import Engine
 from saphira_gpu.engines.cuda import special as stage_special
-from saphira_gpu.errors import DeviceError
 from saphira_gpu.plan import build
 from saphira_gpu.spec import AddedToken, Spec
 from tests import oracles
+from tests.on_executor import SCHEDULES, need_compiler
 from tests.special_cases import (
     CASES,
     MODES,
@@ -31,17 +30,7 @@ from tests.special_cases import (
     run,
 )
 
-try:
-    _build.compiler()
-except DeviceError as error:
-    pytest.skip(str(error), allow_module_level=True)
-
-SCHEDULES = (
-    Schedule("forward", resident=48),
-    Schedule("reverse", resident=5),
-    Schedule("random", seed=7, resident=48),
-    Schedule("random", seed=8, resident=3, preempt=50),
-)
+need_compiler()
 
 
 @pytest.mark.parametrize("check", [True, False], ids=["check", "fast"])

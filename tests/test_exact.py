@@ -281,28 +281,13 @@ def test_long_pieces_equal_hf(gpt2: Tokenizer) -> None:
         assert core_bpe(gpt2._engine, piece)[0] == expected, (piece[:40], len(piece))
 
 
-def random_merges(source: random.Random, shuffled: bool) -> list[tuple[bytes, bytes]]:
-    """Merges over a few letters, in the order they were made or in any order."""
-    parts = [b"a", b"b", b"c"]
-    merges: dict[tuple[bytes, bytes], None] = {}
-    for _ in range(source.randint(1, 60)):
-        left, right = source.choice(parts), source.choice(parts)
-        if (left, right) not in merges and len(left + right) <= 64:
-            merges[left, right] = None
-            parts.append(left + right)
-    listed = list(merges)
-    if shuffled:
-        source.shuffle(listed)
-    return listed
-
-
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_random_vocabularies_equal_hf(shuffled: bool) -> None:
     """Merge lists no trainer would write: merges that make pairs of lower rank, tokens that two
     pairs make, tokens that are out of reach. Pieces from two bytes to several windows."""
     for number in range(max(30, oracles.FUZZ_SIZE // 10)):
         source = oracles.rng(f"vocabulary {shuffled} {number}")
-        merges = random_merges(source, shuffled)
+        merges = oracles.random_merges(source, b"abc", 60, 64, shuffled)
         spec = oracles.small_spec(merges)
         engine = cpu.Engine(build(spec), 0)
         model = oracles.hf_of(spec).model
@@ -346,7 +331,7 @@ def test_what_comes_far_behind_can_decide() -> None:
 def test_whole_piece_first_equals_hf(isa: str) -> None:
     for number in range(max(20, oracles.FUZZ_SIZE // 10)):
         source = oracles.rng(f"whole {number}")
-        merges = random_merges(source, shuffled=True)
+        merges = oracles.random_merges(source, b"abc", 60, 64)
         extra = [bytes(source.choices(b"abc", k=source.randint(2, 20))) for _ in range(10)]
         for first in (False, True):
             spec = oracles.small_spec(merges, whole_piece_first=first, extra=extra)

@@ -8,15 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from saphira_gpu.devices import _build
 from saphira_gpu.devices.host import HostDevice, KernelFault, Schedule
-from saphira_gpu.errors import DeviceError
 from tests.kernel_cases import CASES, KERNELS
+from tests.on_executor import need_compiler
 
-try:
-    _build.compiler()
-except DeviceError as error:
-    pytest.skip(str(error), allow_module_level=True)
+need_compiler()
 
 SCHEDULES = (
     Schedule("forward"),

@@ -9,15 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saphira_gpu.devices import _build
 from saphira_gpu.devices.host import HostDevice
-from saphira_gpu.errors import DeviceError
 from tests.kernel_cases import KERNELS
+from tests.on_executor import need_compiler
 
-try:
-    _build.compiler()
-except DeviceError as error:
-    pytest.skip(str(error), allow_module_level=True)
+need_compiler()
 
 FILE = KERNELS / "names.cu"
 WORDS = 32

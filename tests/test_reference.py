@@ -188,23 +188,9 @@ def test_whole_piece_first() -> None:
         assert [oracles.hf_of(spec).encode("abc").ids] == [reference.encode(spec, "abc")]
 
 
-def random_merges(name: str) -> list[tuple[bytes, bytes]]:
-    """Up to 40 merges over a few letters, in an order that need not be one a trainer would give."""
-    source = oracles.rng(name)
-    parts = [bytes([byte]) for byte in b"abcd "]
-    merges: list[tuple[bytes, bytes]] = []
-    for _ in range(source.randint(1, 40)):
-        pair = (source.choice(parts), source.choice(parts))
-        if pair not in merges and len(pair[0] + pair[1]) < 9:
-            merges.append(pair)
-            parts.append(pair[0] + pair[1])
-    source.shuffle(merges)
-    return merges
-
-
 def test_random_merges_equal_hf() -> None:
     for number in range(max(20, oracles.FUZZ_SIZE // 10)):
-        merges = random_merges(f"merges {number}")
+        merges = oracles.random_merges(oracles.rng(f"merges {number}"), b"abcd ", 40, 8)
         spec = oracles.small_spec(merges, whole_piece_first=number % 2 == 1)
         made = oracles.random_texts(f"pieces {number}", "aaaabbccd ", 40, 30)
         expected = oracles.hf_ids(oracles.hf_of(spec), made)
