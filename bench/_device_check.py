@@ -30,7 +30,7 @@ from _machine import describe
 from saphira_gpu import Tokenizer
 from saphira_gpu.batch import Batch
 from saphira_gpu.engines import cpu, placement
-from saphira_gpu.engines.cuda import bpe, emit, pretok, rows
+from saphira_gpu.engines.cuda import pretok, rows
 from saphira_gpu.engines.cuda.batches import PADDING
 from saphira_gpu.engines.cuda.pipeline import KernelStages
 from saphira_gpu.engines.cuda.rows import DeviceRows
@@ -265,63 +265,62 @@ def column_of(corpus: str, n: int) -> pa.Array:
     return pa.concat_arrays([once] * max(1, -(-n // size)))
 
 
-def one_pass(made: KernelStages, text: Any, n: int, on_rows: DeviceRows) -> dict[str, float]:
-    """Seconds of each stage of a batch, waited for one by one (`KernelStages.launch` doesn't)."""
-    device, table = made.device, made.table
-    seconds: dict[str, float] = {}
+class Timed:
+    """A device that waits for every kernel. seconds: by the kernel's file, which is its stage."""
 
-    def step(name: str, call: Callable[[], Any]) -> Any:
-        device.synchronize()
-        begun = time.perf_counter()
-        result = call()
-        device.synchronize()
-        seconds[name] = time.perf_counter() - begun
-        return result
+    def __init__(self, device: Any) -> None:
+        self._device = device
+        self.seconds: dict[str, float] = {}
 
-    marks = rows.new_marks(device, n, rows.null_room(on_rows, n), rows.new_counters(device))
-    step("rows", lambda: rows.row_segments(device, on_rows, marks))
-    step("classify", lambda: pretok.classify(device, made.alphabet, text, n, marks.segments))
-    starts = step(
-        "boundaries",
-        lambda: pretok.boundaries(
-            device, made.scheme, text, n, marks.segments, marks.counters, inside=marks.inside
-        ),
-    )
-    pieces = step("pieces", lambda: pretok.pieces(device, starts, n, marks.counters))
-    table.room_for(n)
-    values = device.empty(max(n, 1), np.uint64)
-    bpe.fixed_values(device, starts, pieces.ranks, marks, values)
-    todo = bpe.Pieces(text, n, pieces.start, n, marks.counters, marks.fixed)
-    missed = step("probe", lambda: bpe.probe(device, table, todo, values))
-    misses = step("claim", lambda: bpe.claim(device, table, todo, missed))
-    step("merge", lambda: bpe.merge(device, made.model, table, todo, misses, values))
-    step("resolve", lambda: bpe.resolve(device, table, todo, misses, values))
-    ids = device.empty(max(n, 1), np.uint16)
-    groups = step("emit", lambda: emit.emit(device, values, n, table.spill, ids, marks.counters))
-    step("row_ids", lambda: emit.row_ids(device, on_rows, starts, pieces.ranks, values, groups))
-    return seconds
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._device, name)
+
+    def kernel(self, file: str, name: str) -> Callable[..., None]:
+        kernel, stage = self._device.kernel(file, name), Path(file).stem
+
+        def run(*args: Any, **options: Any) -> None:
+            self._device.synchronize()
+            begun = time.perf_counter()
+            kernel(*args, **options)
+            self._device.synchronize()
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - begun
+
+        return run
 
 
 def stages(device: str, sizes: Sizes) -> dict[str, Any]:
-    """GB/s of text of every stage, warm, of a batch that lies on the device, each waited for.
-    classify is no part of a whole encode: boundaries make their classes themselves."""
-    on = opened(device)
+    """GB/s of text of every stage's kernels, warm, of a batch that lies on the device, each waited
+    for. classify is no part of a whole encode: boundaries make their classes themselves."""
+    on = Timed(opened(device))
     tokenizer = Tokenizer.load("gpt2")
     made = KernelStages(on, cpu.Engine(tokenizer._engine.plan), 16 << 30)
     found: dict[str, Any] = {}
     for corpus in CORPORA[:3]:
         batch = Batch.from_arrow(column_of(corpus, sizes.batch))
         n = batch.n_bytes
-        padded = np.zeros(n + PADDING, np.uint8)
-        padded[:n] = batch.data[int(batch.offsets[0]) : int(batch.offsets[-1])]
         with on.current():
-            text, on_rows = on.to_device(padded), DeviceRows.of(on, batch)
-            passes = [one_pass(made, text, n, on_rows) for _ in range(sizes.runs + 1)][1:]
-            rates = {name: n / median(p[name] for p in passes) / 1e9 for name in passes[0]}
+            text, on_rows = on.to_device(padded(batch)), DeviceRows.of(on, batch)
+            passes: list[dict[str, float]] = []
+            for _ in range(sizes.runs + 1):
+                on.seconds = {}
+                launched = made.launch(
+                    text, n, on_rows, "plain", None, dtype=np.dtype(np.uint16), hits=False
+                )
+                segments = rows.new_marks(on, n, 0, launched.counters).segments
+                pretok.classify(on, made.alphabet, text, n, segments)
+                passes.append(on.seconds)
+        rates = {name: n / median(p[name] for p in passes[1:]) / 1e9 for name in passes[-1]}
         found[corpus] = {"bytes": n, "GB/s": rates}
         words = ", ".join(f"{name} {rate:.3g}" for name, rate in rates.items())
         print(f"{corpus}, {n:,} bytes (repeated), GB/s of text: {words}")
     return found
+
+
+def padded(batch: Batch) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The bytes of a batch as kernels take them: zeros behind."""
+    text = np.zeros(batch.n_bytes + PADDING, np.uint8)
+    text[: batch.n_bytes] = batch.data[int(batch.offsets[0]) : int(batch.offsets[-1])]
+    return text
 
 
 def speed(device: str, sizes: Sizes) -> dict[str, Any]:
@@ -370,11 +369,9 @@ def on_device(on: Any, tokenizer: Tokenizer, column: pa.Array, sizes: Sizes) -> 
     last = int(np.searchsorted(batch.offsets, int(batch.offsets[0]) + sizes.batch, "right")) - 1
     part = Batch(batch.data, batch.offsets[: max(last, 1) + 1])
     n = part.n_bytes
-    padded = np.zeros(n + PADDING, np.uint8)
-    padded[:n] = part.data[int(part.offsets[0]) : int(part.offsets[-1])]
     dtype = np.dtype(np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.uint32)
     with on.current():
-        text, on_rows = on.to_device(padded), DeviceRows.of(on, part)
+        text, on_rows = on.to_device(padded(part)), DeviceRows.of(on, part)
 
         def run() -> Any:
             return made.launch(text, n, on_rows, "plain", None, dtype=dtype, hits=False)
