@@ -61,34 +61,14 @@ static int64_t sa_hot_probe(const sa_cache *cache, const uint8_t *text, const ui
   return n_missed;
 }
 
-/* The ids of one value, exactly as many as there are. */
-static inline uint32_t *sa_emit_one(const uint32_t *spill, u64 value, uint32_t *out) {
-  const u32 count = sa_value_count(value);
-  if (!count) {
-    const u32 ids = (u32)(value >> 32) & 0xFFFFFFF;
-    memcpy(out, spill + (u32)value, ids * sizeof *out);
-    return out + ids;
-  }
-  for (u32 k = 0; k < count; k++) *out++ = (u32)(value >> (20 * k)) & 0xFFFFF;
-  return out;
-}
-
 static uint32_t *sa_hot_emit(const uint32_t *spill, const uint64_t *values, int64_t n, uint32_t *out,
                              int64_t left) {
-  /* Three ids are written for every value, the next ones over those that were too many: fine while three more
-   * fit. They do if three bytes of text are left, and a piece has at least one. */
-  const int64_t sure = left >= 3 ? n : n - 2;
+  /* More is written than there is, the next ids over what was too much: fine while that is less than the text
+   * behind has bytes. A piece has at least one. */
+  const int64_t sure = left >= SA_SPILL_BEYOND ? n : n - SA_SPILL_BEYOND;
   int64_t i = 0;
-  for (; i < sure; i++) {
-    const u64 value = values[i];
-    if (__builtin_expect(sa_value_count(value) == 0, 0)) {
-      out = sa_emit_one(spill, value, out);
-    } else {
-      sa_put3(value, out);
-      out += sa_value_count(value);
-    }
-  }
-  for (; i < n; i++) out = sa_emit_one(spill, values[i], out);
+  if (sure > 0) out = sa_put(spill, values, sure, out), i = sure;
+  for (; i < n; i++) out = sa_put_exact(spill, values[i], out);
   return out;
 }
 
@@ -107,8 +87,16 @@ static inline void sa_merge_load(const sa_bpe_tables *t, sa_merge_word *w, int e
   if (n > 1) w->rank[n - 2] = sa_pair_rank(t, w->symbol[n - 2], w->symbol[n - 1]);
 }
 
-/* One merge; 0 if there is none to do. */
-static inline int sa_merge_step(const sa_bpe_tables *t, sa_merge_word *w) {
+/* A merge under way: the ranks of two pairs are still to be looked up. */
+typedef struct sa_merge_step {
+  sa_merge_word *word;
+  int at[2];                      /* where the pairs start: before the merged symbol (if it is the first: there), there */
+  u64 key[2];
+  const sa_pair_entry *place[2];  /* with a perfect hash: where they are, if they are pairs */
+} sa_merge_step;
+
+/* One merge, but for the ranks that it changes; fetches what they need. 0 if there is none to do. */
+static inline int sa_merge_begin(const sa_bpe_tables *t, sa_merge_word *w, sa_merge_step *step) {
   uint32_t lowest;
   const int n = w->n, p = sa_lowest(w->rank, (n + 15) & ~15, &lowest);
   if (lowest == SA_NO_RANK) return 0;
@@ -118,26 +106,54 @@ static inline int sa_merge_step(const sa_bpe_tables *t, sa_merge_word *w) {
   w->rank[q] = SA_NO_RANK;
   w->next[p] = (uint8_t)after;
   w->before[after] = (uint8_t)p;
-  const uint32_t left = sa_pair_rank(t, w->symbol[before], symbol);
-  w->rank[before] = p ? left : SA_NO_RANK;
-  w->rank[p] = after < n ? sa_pair_rank(t, symbol, w->symbol[after]) : SA_NO_RANK;
   w->count--;
+  step->word = w;
+  step->at[0] = before;
+  step->at[1] = p;
+  step->key[0] = sa_pair_key(w->symbol[before], symbol);
+  step->key[1] = sa_pair_key(symbol, w->symbol[after]);
+  for (int k = 0; k < 2 && t->displace; k++) {
+    const u64 hash = sa_pair_hash(step->key[k]);
+    step->place[k] = t->pairs + sa_pair_slot(hash, t->displace[hash >> t->displace_shift], t->pair_shift);
+    __builtin_prefetch(step->place[k]);
+  }
   return 1;
 }
 
+static inline void sa_merge_end(const sa_bpe_tables *t, const sa_merge_step *step) {
+  sa_merge_word *const w = step->word;
+  uint32_t rank[2];
+  for (int k = 0; k < 2; k++) {
+    const u64 key = step->key[k];
+    if (!t->displace) rank[k] = sa_pair_rank(t, (u32)(key >> 20), (u32)key & 0xFFFFF);
+    else rank[k] = *step->place[k] >> 24 == key ? (u32)*step->place[k] & 0xFFFFFF : SA_NO_RANK;
+  }
+  /* The pair before the first symbol is overwritten; there is none behind the last. */
+  w->rank[step->at[0]] = rank[0];
+  w->rank[step->at[1]] = rank[1] | (w->next[step->at[1]] == w->n ? SA_NO_RANK : 0);
+}
+
+/* Merges side by side, a step of each at a time: all look-ups of a round are on their way together. */
 static void sa_hot_merge(const sa_bpe_tables *t, sa_merge_word *words, int n_words, int ends, int64_t stop,
                          int64_t *steps) {
   sa_merge_word *busy[SA_MERGE_WORDS];
+  sa_merge_step round[SA_MERGE_WORDS];
   int n_busy = 0;
   for (int k = 0; k < n_words; k++) {
     sa_merge_load(t, &words[k], ends);
+    words[k].symbol[words[k].n] = 0;
     if (words[k].count > stop) busy[n_busy++] = &words[k];
   }
-  while (n_busy)
-    for (int k = 0; k < n_busy;) {
-      if (sa_merge_step(t, busy[k]) && busy[k]->count > stop) k++;
-      else busy[k] = busy[--n_busy];
+  while (n_busy) {
+    int n_steps = 0, still = 0;
+    for (int k = 0; k < n_busy; k++) n_steps += sa_merge_begin(t, busy[k], &round[n_steps]);
+    for (int k = 0; k < n_steps; k++) {
+      sa_merge_end(t, &round[k]);
+      busy[still] = round[k].word;
+      still += busy[still]->count > stop;
     }
+    n_busy = still;
+  }
   for (int k = 0; k < n_words; k++) {
     sa_merge_word *const w = &words[k];
     *steps += w->n - w->count;

@@ -30,6 +30,21 @@ static inline u32 sa_zeros8(const uint64_t *v) {
 }
 #endif
 
+/* ---- emit ----
+ *
+ * sa_put_exact: the ids of a value to out; returns their end. sa_put: the same of some values, but it writes up to
+ * SA_SPILL_BEYOND ids too many, and reads as many behind those spilled. */
+static inline uint32_t *sa_put_exact(const uint32_t *spill, u64 value, uint32_t *out) {
+  const u32 few = sa_value_count(value);
+  if (!few) {
+    const u64 n = sa_value_ids(value);
+    memcpy(out, spill + (u32)value, n * sizeof *out);
+    return out + n;
+  }
+  for (u32 k = 0; k < few; k++) *out++ = sa_value_id(value, k);
+  return out;
+}
+
 /* ---- groups of SA_GROUP pieces ----
  *
  * sa_prepare8: piece k is text[at[k], at[k + 1]). low: the keys of pieces of up to 7 bytes, for a longer one some key
@@ -133,18 +148,23 @@ static inline void sa_probe16(const sa_entry16 *table, const u64 *set, const u64
 
 #endif
 
-/* Three ids of 20 bits to out[0..3). pdep is quick wherever there is AVX-512, but not on all of AVX2. */
-#if defined(__AVX512VBMI2__)
-static inline void sa_put3(u64 value, uint32_t *out) {
-  const u64 two = _pdep_u64(value, 0x000FFFFF000FFFFFu);
-  memcpy(out, &two, 8);
-  out[2] = (u32)(value >> 40) & 0xFFFFF;
-}
-#else
-static inline void sa_put3(u64 value, uint32_t *out) {
-  out[0] = (u32)value & 0xFFFFF;
-  out[1] = (u32)(value >> 20) & 0xFFFFF;
-  out[2] = (u32)(value >> 40) & 0xFFFFF;
+#if !defined(__AVX512VBMI2__)
+static inline uint32_t *sa_put(const uint32_t *spill, const uint64_t *values, int64_t count, uint32_t *out) {
+  for (int64_t k = 0; k < count; k++) {
+    const u64 value = values[k], few = sa_value_count(value);
+    if (__builtin_expect(few == 0, 0)) {
+      const uint32_t *const from = spill + (u32)value;
+      const u64 n = sa_value_ids(value);
+      for (u64 i = 0; i < n; i += 8) memcpy(out + i, from + i, 8 * sizeof *out);
+      out += n;
+    } else {
+      out[0] = sa_value_id(value, 0);
+      out[1] = sa_value_id(value, 1);
+      out[2] = sa_value_id(value, 2);
+      out += few;
+    }
+  }
+  return out;
 }
 #endif
 

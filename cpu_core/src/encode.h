@@ -8,9 +8,10 @@
 
 #define SA_CHUNK_BLOCKS (SA_CHUNK_BYTES / 64)
 
-/* A piece on its way through the tables: the key of a short one, the hash of a longer one. */
+/* What the tables know a piece by: the words of a short one's key, or low alone: a longer one's tag, 0 of one that
+ * is in no table. */
 typedef struct sa_key {
-  uint64_t low, high, hash;
+  uint64_t low, high;
 } sa_key;
 
 /* A piece that no table has, waiting for others to be merged with. */
@@ -18,6 +19,18 @@ typedef struct sa_pending {
   uint32_t piece;         /* its number in the chunk */
   sa_key key;
 } sa_pending;
+
+#define SA_CHUNK_PIECES (SA_CHUNK_BYTES + 128) /* room for them, the carried one, and what vectors write too many */
+
+/* The pieces of some text. */
+typedef struct sa_chunk {
+  int64_t at;                          /* where starts count from */
+  int64_t count, misses;
+  uint32_t starts[SA_CHUNK_PIECES];    /* count + 1 */
+  uint64_t values[SA_CHUNK_PIECES];
+  uint32_t missed[SA_CHUNK_PIECES];    /* pieces that the hot tables do not have, */
+  sa_key keys[SA_CHUNK_PIECES];        /* and their keys */
+} sa_chunk;
 
 /* What one thread needs; reused from call to call. */
 typedef struct sa_context {
@@ -27,9 +40,7 @@ typedef struct sa_context {
   struct sa_draft *work;                   /* of a model with a program */
   int64_t pieces, misses;
   uint64_t bits[SA_CHUNK_BLOCKS];
-  uint32_t starts[SA_CHUNK_BYTES + 64];   /* of a chunk's pieces, from the chunk's base */
-  uint64_t values[SA_CHUNK_BYTES + 64];
-  uint32_t missed[SA_CHUNK_BYTES + 64];   /* indices of pieces that the hot tables do not have */
+  sa_chunk chunks[2];
   int n_pending;
   sa_pending pending[SA_MERGE_WORDS];
   sa_merge_word words[SA_MERGE_WORDS];

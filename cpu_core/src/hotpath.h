@@ -6,7 +6,7 @@
 #include "cache.h"
 
 #define SA_SHORT_SYMBOLS 64   /* up to here scanning for the lowest rank beats keeping lists */
-#define SA_MERGE_WORDS 8      /* pieces merged side by side */
+#define SA_MERGE_WORDS 16      /* pieces merged side by side */
 
 /* A piece being merged. Symbols stay where their first byte was; rank[i] is that of the pair that starts there,
  * none where there is no symbol or no pair. */
@@ -25,7 +25,7 @@ struct sa_hot_path {
   int64_t (*probe)(const sa_cache *cache, const uint8_t *text, const uint32_t *starts, int64_t n,
                    uint64_t *values, uint32_t *missed);
   /* Writes the ids of n values to out, which has room for one id per byte of text from their first piece on; left:
-   * bytes of text from the start of their last piece on. Returns the end of the ids. */
+   * bytes of text behind their last piece. Returns the end of the ids. */
   uint32_t *(*emit)(const uint32_t *spill, const uint64_t *values, int64_t n, uint32_t *out, int64_t left);
   /* Exact merging of some pieces side by side, so that their look-ups are on their way together, until no pair
    * merges or `stop` symbols of a piece are left; ends: the last byte of each is a piece's last. Adds the merges

@@ -78,6 +78,7 @@ static int64_t pass(sa_context *c, int stage, const uint8_t *text, const int64_t
                     uint32_t *ids, int64_t *row_ids, bench_counts *counts) {
   const struct sa_backend *backend = sa_backend_active();
   const struct sa_hot_path *hot = sa_hot();
+  sa_chunk *const k = &c->chunks[0];
   const uint8_t *const begin = text + offsets[0], *const end = text + offsets[n_rows];
   const int64_t base = offsets[0];
   int64_t chunk = 0, row = 0, sum = 0, pieces = 0, hot_misses = 0;
@@ -89,21 +90,21 @@ static int64_t pass(sa_context *c, int stage, const uint8_t *text, const int64_t
     if (!words) break;
     sum += (int64_t)c->bits[0];
     if (stage >= POSITIONS) {
-      const int64_t n = backend->extract(c->bits, (size_t)words, 0, c->starts);
+      const int64_t n = backend->extract(c->bits, (size_t)words, 0, k->starts);
       pieces += n;
       if (stage >= PROBE && n > 1) {
         int64_t sure = n - 1;
-        while (sure > 0 && end - (begin + chunk + c->starts[sure]) < 16) sure--;
-        hot_misses += hot->probe(&c->cache, begin + chunk, c->starts, sure, c->values, c->missed);
+        while (sure > 0 && end - (begin + chunk + k->starts[sure]) < 16) sure--;
+        hot_misses += hot->probe(&c->cache, begin + chunk, k->starts, sure, k->values, k->missed);
         if (stage >= EMIT)
           for (int64_t i = 0, to; i < sure; i = to) { /* a row at a time, as the encoder does */
-            for (; row < n_rows && offsets[row + 1] - base <= chunk + c->starts[i]; row++)
+            for (; row < n_rows && offsets[row + 1] - base <= chunk + k->starts[i]; row++)
               row_ids[row] = out - ids;
             const int64_t stop = offsets[row + 1] - base - chunk;
             to = sure;
-            if (stop < c->starts[sure])
-              for (to = i + 1; c->starts[to] < stop;) to++;
-            out = hot->emit(c->cache.spill, c->values + i, to - i, out, end - (begin + chunk + c->starts[to - 1]));
+            if (stop < k->starts[sure])
+              for (to = i + 1; k->starts[to] < stop;) to++;
+            out = hot->emit(c->cache.spill, k->values + i, to - i, out, end - (begin + chunk + k->starts[to]));
           }
       }
     }
