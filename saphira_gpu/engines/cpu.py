@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -236,27 +237,22 @@ class Hit(Exception):
         self.row, self.byte, self.added = row, byte, added
 
 
-def _empty() -> U32:
-    return np.zeros(0, np.uint32)
+class _Desk:
+    """Room for the ids of one short text, kept from call to call: making it anew would cost more
+    than encoding."""
 
-
-class _Desk(threading.local):
-    """What a call for one short text needs, made once for each thread: making it anew would cost
-    more than encoding."""
+    __slots__ = ("ids", "view")
 
     BYTES = 1 << 14  # of the longest such text, in UTF-8
 
     def __init__(self) -> None:
-        self.busy = False  # a finalizer or signal handler may encode while this thread does
-        self.offsets = ffi.new("int64_t[2]")
-        self.id_offsets = ffi.new("int64_t[2]")
         self.ids = ffi.new("uint32_t[]", self.BYTES)
-        self.rows = ffi.new("sa_rows *", {"offsets": self.offsets, "offset_bits": 64, "n_rows": 1})
-        self.options = ffi.new("sa_options *", {"threads": 1, "capacity": self.BYTES})
-        self.report = ffi.new("sa_report *")
+        self.view: U32 = np.frombuffer(ffi.buffer(self.ids), np.uint32)
 
 
-_desk = _Desk()
+# Desks nobody uses at the moment. Needs no lock, as `Pool` doesn't; and a finalizer or a signal
+# handler that encodes while this thread does takes another desk.
+_desks: deque[_Desk] = deque(maxlen=16)
 
 
 class Engine:
@@ -376,40 +372,46 @@ class Engine:
         finally:
             lib.sa_prepared_release(made)
 
-    def encode_short(self, text: str, special: str) -> U32 | None:
+    def encode_short(self, text: object, special: object) -> U32 | None:
         """Ids of one short text; None where only `encode` knows what to do or say."""
-        if len(text) > _Desk.BYTES or special not in SPECIAL or self._matchers:
-            return None
         try:
-            data = text.encode()
-        except UnicodeEncodeError:
-            return None
-        if len(data) > _Desk.BYTES:
-            return None
-        desk = _desk
-        if desk.busy:
-            return None
-        desk.busy = True
-        try:
-            source = ffi.from_buffer("uint8_t[]", data)
-            desk.rows.text = source
-            desk.offsets[1] = len(data)
-            desk.options.special = SPECIAL[special]
-            status = lib.sa_encode(
-                self.encoder,
-                desk.rows,
-                desk.options,
-                desk.ids,
-                desk.id_offsets,
-                ffi.NULL,
-                desk.report,
-            )
-            if status != lib.SA_OK:
-                return None
-            n = desk.report.tokens
-            return np.frombuffer(ffi.buffer(desk.ids, 4 * n), np.uint32).copy() if n else _empty()
-        finally:
-            desk.busy = False
+            desk = _desks.pop()
+        except IndexError:
+            desk = _Desk()
+        n = self._short(text, special, desk.ids)
+        ids = None if n < 0 else desk.view[:n].copy()
+        _desks.append(desk)
+        return ids
+
+    def count_short(self, text: object, special: object) -> int | None:
+        """How many ids `encode_short` gives, or None as there."""
+        n = self._short(text, special, ffi.NULL)
+        return None if n < 0 else n
+
+    def _short(self, text: object, special: object, ids: Any) -> int:
+        """Writes the ids of one short text, unless `ids` is NULL, and returns how many there are;
+        less than 0 where only `encode` knows what to do or say."""
+        mode = SPECIAL.get(special) if isinstance(special, str) else None
+        if mode is None or self._matchers:
+            return -1
+        if isinstance(text, str):
+            if len(text) > _Desk.BYTES:
+                return -1
+            try:
+                data = text.encode()
+            except UnicodeEncodeError:  # a lone surrogate
+                return -1
+        elif isinstance(text, bytes):
+            data = text
+        else:
+            return -1
+        n = len(data)
+        if n > _Desk.BYTES:
+            return -1
+        encoder = self._encoder
+        if encoder is None:
+            encoder = self.encoder
+        return int(lib.sa_encode_text(encoder, data, n, mode, ids, _Desk.BYTES))
 
     def find_special(
         self, special: str, text: bytes, search: int = lib.SA_PASS_BOTH
