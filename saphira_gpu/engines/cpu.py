@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -204,8 +204,7 @@ def _check(status: int) -> None:
 # ---- a tokenizer's handles ----
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(NamedTuple):
     """ids: uint32, None where they were only counted. offsets: int64[n_rows + 1]. hits: int64 for
     each added token, 0 where not wanted. The rest as in `sa_report`."""
 
@@ -279,13 +278,14 @@ class Engine:
     @property
     def encoder(self) -> Any:
         """This process's encoder."""
-        with self._lock:
-            if self._encoder is None:
-                encoder = lib.sa_encoder_new(self.model, self.cache_bytes)
-                if encoder == ffi.NULL:
-                    raise MemoryError("the core ran out of memory")
-                self._encoder = _gc_encoder(encoder, self.model)
-            return self._encoder
+        if self._encoder is None:
+            with self._lock:
+                if self._encoder is None:
+                    encoder = lib.sa_encoder_new(self.model, self.cache_bytes)
+                    if encoder == ffi.NULL:
+                        raise MemoryError("the core ran out of memory")
+                    self._encoder = _gc_encoder(encoder, self.model)
+        return self._encoder
 
     @property
     def rewrites(self) -> bool:
@@ -308,11 +308,10 @@ class Engine:
         offsets = np.zeros(batch.n_rows + 1, np.int64)
         counted = np.zeros(len(self.plan.added_ids), np.int64)
         threads = 1 if self._matchers else threads  # what they raise is kept for this thread
-        options = ffi.new("sa_options *", {"special": SPECIAL[special], "threads": threads})
-        report = ffi.new("sa_report *")
         capacity = batch.n_bytes
+        options = ffi.new("sa_options *", (SPECIAL[special], threads, capacity))
+        report = ffi.new("sa_report *")
         while True:
-            options.capacity = capacity
             output = _pool.take(capacity) if ids else None
             counted[:] = 0
             status = lib.sa_encode(
@@ -326,7 +325,8 @@ class Engine:
             )
             if status != lib.SA_ERR_CAPACITY:
                 break
-            capacity = int(report.tokens)  # a model that makes text longer: now the count is known
+            # A model that makes text longer: now the count is known.
+            options.capacity = capacity = int(report.tokens)
         if status == lib.SA_ERR_SPECIAL:
             raise Hit(int(report.error_row), int(report.error_byte), int(report.error_added))
         for matcher in self._matchers:
@@ -336,10 +336,10 @@ class Engine:
             None if output is None else output.finish(int(offsets[-1])),
             offsets,
             counted,
-            int(report.bytes),
-            int(report.pieces),
-            int(report.merge_steps),
-            int(report.cache_misses),
+            report.bytes,
+            report.pieces,
+            report.merge_steps,
+            report.cache_misses,
         )
 
     def prepare(self, batch: Batch, special: str, threads: int, *, hits: bool = False) -> Prepared:
@@ -408,10 +408,7 @@ class Engine:
         n = len(data)
         if n > _Desk.BYTES:
             return -1
-        encoder = self._encoder
-        if encoder is None:
-            encoder = self.encoder
-        return int(lib.sa_encode_text(encoder, data, n, mode, ids, _Desk.BYTES))
+        return int(lib.sa_encode_text(self.encoder, data, n, mode, ids, _Desk.BYTES))
 
     def find_special(
         self, special: str, text: bytes, search: int = lib.SA_PASS_BOTH
