@@ -50,28 +50,28 @@ _pool = Pool(ffi)
 
 def isas() -> list[str]:
     """Names of the instruction sets that are built in and that this CPU runs."""
-    return [name for i, name in _isa_names() if lib.sa_isa_available(i)]
+    return [name for i, name in enumerate(_isa_names()) if lib.sa_isa_available(i)]
 
 
 def isa() -> str:
     """The instruction set in use. Raises DeviceError if SAPHIRA_ISA asks for one that isn't
     there."""
     _select_isa()
-    return dict(_isa_names())[lib.sa_isa_active()]
+    return _isa_names()[int(lib.sa_isa_active())]
 
 
 def select_isa(name: str) -> None:
     """Switches to an instruction set. Raises DeviceError, naming those there are, if it isn't
     there."""
-    numbers = {known: i for i, known in _isa_names()}
-    if name not in isas() or lib.sa_isa_select(numbers[name]) != lib.SA_OK:
+    if name not in isas() or lib.sa_isa_select(_isa_names().index(name)) != lib.SA_OK:
         raise DeviceError(
             f"instruction set {name!r} is not available here (available: {', '.join(isas())})"
         )
 
 
-def _isa_names() -> list[tuple[int, str]]:
-    return [(i, ffi.string(lib.sa_isa_name(i)).decode()) for i in range(lib.SA_ISA_COUNT)]
+@cache
+def _isa_names() -> tuple[str, ...]:
+    return tuple(ffi.string(lib.sa_isa_name(i)).decode() for i in range(lib.SA_ISA_COUNT))
 
 
 @cache
