@@ -33,7 +33,8 @@ int32_t bench_cache_slots(int64_t cache_bytes, int64_t *hot, int64_t *behind);
 int32_t bench_stages(const sa_plan *plan, const uint8_t *text, const int64_t *offsets,
                      int64_t n_rows, int64_t cache_bytes, int64_t repeats, uint32_t *ids,
                      int64_t *row_ids, int64_t *ns, bench_counts *counts);
-double bench_small_ns(const sa_plan *plan, const uint8_t *text, int64_t n, int64_t calls);
+double bench_small_ns(const sa_plan *plan, const uint8_t *text, int64_t n, int64_t calls,
+                      int64_t rounds);
 """
 
 
@@ -117,10 +118,10 @@ class CoreBench:
         names = [name for name, _ in ffi.typeof("bench_counts").fields]
         return Stages(ns, {name: int(getattr(counts, name)) for name in names})
 
-    def small_ns(self, tokenizer: Any, text: bytes, calls: int) -> float:
-        """Nanoseconds of one C call that encodes one row."""
+    def small_ns(self, tokenizer: Any, text: bytes, calls: int, rounds: int) -> float:
+        """Nanoseconds of one C call that encodes one text: the least of some rounds."""
         plan, alive = self.plan(tokenizer)
-        ns = float(self.lib.bench_small_ns(plan, text, len(text), calls))
+        ns = float(self.lib.bench_small_ns(plan, text, len(text), calls, rounds))
         del alive
         if ns < 0:
             raise RuntimeError("bench_small_ns failed")

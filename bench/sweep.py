@@ -107,7 +107,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "rows": ("row_bytes", "threads", "rows", "bytes", "cold_mb_s", "mb_s"),
     "texts": ("bytes", "rows", "cold_mb_s", "mb_s"),
     "distinct": ("distinct", "bytes", "tokens", "cold_mb_s", "mb_s"),
-    "small": ("call", "us"),
+    "small": ("call", "us", "over_c_us"),
 }
 
 

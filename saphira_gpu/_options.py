@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +16,9 @@ Invalid = Literal["contract", "replace", "error", "null"]
 Unit = Literal["byte", "char"]
 Dtype = Literal["auto", "uint16", "uint32", "int32"]
 
+_SPECIAL = tuple(cpu.SPECIAL)
 _INVALID = ("contract", "replace", "error", "null")
+_INVALID_SINGLE = _INVALID[:-1]
 _DEVICES = ("auto", "cpu", "cuda", "host")
 _OUTPUTS = ("arrow", "device")
 VERIFY = 0.01
@@ -61,8 +64,8 @@ def options(
     if not isinstance(template, bool):
         raise ValueError(f"template={template!r} is neither True nor False")
     return Options(
-        special=one_of("special", special, tuple(cpu.SPECIAL)),
-        invalid=one_of("invalid", invalid, _INVALID[:-1] if single else _INVALID),
+        special=one_of("special", special, _SPECIAL),
+        invalid=one_of("invalid", invalid, _INVALID_SINGLE if single else _INVALID),
         threads=cpu.thread_count(threads),
         report=report,
         count=count,
@@ -129,7 +132,11 @@ def id_dtype(name: str, n_ids: int) -> np.dtype[Any]:
 
     Raises InputError where the type named doesn't hold the largest id.
     """
-    one_of("dtype", name, _DTYPES)
+    return _id_dtype(one_of("dtype", name, _DTYPES), n_ids)
+
+
+@lru_cache
+def _id_dtype(name: str, n_ids: int) -> np.dtype[Any]:
     if name == "auto":
         name = "uint16" if n_ids <= 1 << 16 else "uint32"
     dtype = np.dtype(name)

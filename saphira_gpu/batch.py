@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, overload
 
 import numpy as np
@@ -13,6 +14,11 @@ from saphira_gpu._arrays import I64, U8, Bools, Ids, Offsets
 from saphira_gpu.errors import InputError
 
 INT32_MAX = 2**31 - 1
+
+# Types that have 64-bit offsets, by their number in Arrow.
+LARGE = frozenset(kind.id for kind in (pa.large_string(), pa.large_binary()))
+_INT32: np.dtype[Any] = np.dtype(np.int32)
+_INT64: np.dtype[Any] = np.dtype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,17 +118,17 @@ class Batch:
         Raises InputError if its offsets lead outside its data.
         """
         validity, offsets_buffer, data_buffer = array.buffers()
-        large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
-        kind: type[Any] = np.int64 if large else np.int32
+        kind = _INT64 if array.type.id in LARGE else _INT32
         n = len(array)
         if n == 0 or offsets_buffer is None:
             return cls(np.zeros(0, np.uint8), np.zeros(n + 1, kind))
-        start = array.offset * np.dtype(kind).itemsize
+        start = array.offset * kind.itemsize
         offsets: Offsets = np.frombuffer(offsets_buffer, kind, n + 1, start)
         data = (
             np.zeros(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
         )
-        if offsets[0] < 0 or offsets[-1] > len(data) or np.any(offsets[1:] < offsets[:-1]):
+        inside = offsets[0] >= 0 and offsets[-1] <= len(data)
+        if not inside or (offsets[1:] < offsets[:-1]).any():
             raise InputError(f"the offsets of this {array.type} array lead outside its data")
         if validity is None or array.null_count == 0:
             return cls(data, offsets)
@@ -236,29 +242,30 @@ class Tokens:
             large = self.n_ids > INT32_MAX
         offsets = self.offsets - first if first else self.offsets
         ids = self.ids[first:last]
-        kind = pa.from_numpy_dtype(ids.dtype)
+        kind = list_type(ids.dtype, False, large).value_type
         values = pa.Array.from_buffers(kind, len(ids), [None, pa.py_buffer(ids)])
-        item = item_type(ids.dtype, self.spans is not None, large)
+        lists = list_type(ids.dtype, self.spans is not None, large)
         if self.spans is not None:
             number = np.int64 if large else np.int32
             ends = self.spans[first:last].T.astype(number)
             parts = [values, *map(pa.array, ends)]
-            values = pa.StructArray.from_arrays(parts, fields=list(item))
+            values = pa.StructArray.from_arrays(parts, fields=list(lists.value_type))
         return pa.Array.from_buffers(
-            pa.large_list(item) if large else pa.list_(item),
+            lists,
             len(self),
             [bitmap(self.validity), pa.py_buffer(offsets if large else offsets.astype(np.int32))],
             children=[values],
         )
 
 
-def item_type(dtype: np.dtype[Any], spans: bool, large: bool) -> pa.DataType:
-    """The type of a list's items: ids of a dtype, or structs of id, start and end."""
-    kind = pa.from_numpy_dtype(dtype)
-    if not spans:
-        return kind
-    number = pa.int64() if large else pa.int32()
-    return pa.struct([("id", kind), ("start", number), ("end", number)])
+@cache
+def list_type(dtype: np.dtype[Any], spans: bool, large: bool) -> pa.DataType:
+    """The type of lists of ids of a dtype, or of structs of id, start and end."""
+    item = pa.from_numpy_dtype(dtype)
+    if spans:
+        number = pa.int64() if large else pa.int32()
+        item = pa.struct([("id", item), ("start", number), ("end", number)])
+    return pa.large_list(item) if large else pa.list_(item)
 
 
 def bits(flags: Bools) -> U8:

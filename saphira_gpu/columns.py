@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from saphira_gpu._arrays import I64
-from saphira_gpu.batch import INT32_MAX, Batch, Tokens, item_type
+from saphira_gpu.batch import INT32_MAX, LARGE, Batch, Tokens, list_type
 from saphira_gpu.errors import InputError
 
 # What encodes a batch: (batch, row of the column for each row of the batch, weights) → Tokens.
@@ -22,6 +22,10 @@ EncodeBatch = Callable[[Batch, RowOf, "I64 | None"], Tokens]
 # A chunk's rows of ids: as they are, or (of a dictionary) those of its values and which row has
 # which.
 Part = Tokens | tuple[Tokens, pa.Array]
+
+# Types by their number in Arrow.
+_VIEWS = frozenset(kind.id for kind in (pa.string_view(), pa.binary_view()))
+_TEXT = LARGE | _VIEWS | {kind.id for kind in (pa.string(), pa.binary(), pa.null())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ class Column:
     def large(self) -> bool:
         """Whether lists of ids for this column have 64-bit offsets in any case."""
         kind = self.type.value_type if pa.types.is_dictionary(self.type) else self.type
-        return bool(pa.types.is_large_string(kind) or pa.types.is_large_binary(kind))
+        return kind.id in LARGE
 
 
 def read(column: Any) -> Column:
@@ -52,7 +56,7 @@ def read(column: Any) -> Column:
     if isinstance(kind, pa.BaseExtensionType):
         chunks = [chunk.storage for chunk in chunks]
         kind = kind.storage_type
-    if not _is_text(kind.value_type if pa.types.is_dictionary(kind) else kind):
+    if (kind.value_type if pa.types.is_dictionary(kind) else kind).id not in _TEXT:
         raise InputError(f"a column of type {array.type} is not text (string, binary or null)")
     return Column(chunks, kind, isinstance(array, pa.ChunkedArray))
 
@@ -96,19 +100,6 @@ def _only_field(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray
     return array.flatten()[0]
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    t = pa.types
-    return bool(
-        t.is_string(kind)
-        or t.is_large_string(kind)
-        or t.is_string_view(kind)
-        or t.is_binary(kind)
-        or t.is_large_binary(kind)
-        or t.is_binary_view(kind)
-        or t.is_null(kind)
-    )
-
-
 def flat(array: pa.Array) -> Batch:
     """The rows of a text array that is no dictionary; views are gathered into one buffer."""
     kind = array.type
@@ -117,7 +108,7 @@ def flat(array: pa.Array) -> Batch:
         return Batch(
             np.zeros(0, np.uint8), np.zeros(n + 1, np.int32), np.zeros(-(-n // 8), np.uint8)
         )
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+    if kind.id in _VIEWS:
         array = _gathered(array)
     return Batch.from_arrow(array)
 
@@ -222,8 +213,7 @@ def lists(
             chunks.append(part[0].to_arrow(large).take(part[1]))
     if not column.chunked:
         return chunks[0]
-    item = item_type(dtype, spans, large)
-    return pa.chunked_array(chunks, pa.large_list(item) if large else pa.list_(item))
+    return pa.chunked_array(chunks, list_type(dtype, spans, large))
 
 
 def counts(column: Column, parts: list[Part]) -> pa.Array | pa.ChunkedArray:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -24,6 +23,9 @@ from saphira_gpu.report import Report
 from saphira_gpu.segments import Segmenter
 from saphira_gpu.spec import Spec
 from saphira_gpu.vocabulary import Vocabulary
+
+# Errors of an engine that are about a row of the batch.
+_ROW_ERRORS = (cpu.Hit, VerifyError, RowTooLarge)
 
 
 class Rows:
@@ -68,8 +70,10 @@ class Rows:
         counts."""
         given = batch
         batch, invalid = self._checked(batch, options, row_of)
-        with self._rows_named(row_of, batch):
+        try:
             done = self._encode(batch, options)
+        except _ROW_ERRORS as error:
+            raise self._named(error, row_of, batch) from None
         ids = np.zeros(0, np.uint32) if done.ids is None else done.ids
         tokens = Tokens(ids, done.offsets, batch.valid)
         if options.offsets is not None:
@@ -105,11 +109,13 @@ class Rows:
         for chunk in columns.plain_chunks(column):
             row_of, given = first.__add__, columns.flat(chunk)
             batch, invalid = self._checked(given, options, row_of)
-            with self._rows_named(row_of, batch):
+            try:
                 made, done = engine.encode_on_device(
                     batch, options.special, options.threads, options.dtype,
                     _settings(place), options.report, self._hits(options),
                 )  # fmt: skip
+            except _ROW_ERRORS as error:
+                raise self._named(error, row_of, batch) from None
             if options.report is not None:
                 counts = Tokens(np.zeros(0, np.uint32), done.offsets, batch.valid)
                 self._report(options, given, batch, counts, done, invalid, None)
@@ -154,19 +160,15 @@ class Rows:
                         raise
         return self.engine.encode(batch, options.special, options.threads, ids=ids, hits=hits)
 
-    @contextmanager
-    def _rows_named(self, row_of: columns.RowOf, batch: Batch) -> Iterator[None]:
-        """Errors of an engine name the row of the column."""
-        try:
-            yield
-        except cpu.Hit as hit:
-            row, name = row_of(hit.row), self.spec.added[hit.added].content
-            byte = self._byte_of(hit, batch)
-            raise InputError(
-                f"row {row}: the text holds the added token {name!r} at byte {byte}", row
-            ) from None
-        except (VerifyError, RowTooLarge) as error:
-            raise error.named(row_of(error.row)) from None
+    def _named(
+        self, error: cpu.Hit | VerifyError | RowTooLarge, row_of: columns.RowOf, batch: Batch
+    ) -> Exception:
+        """An engine's error as one that names the row of the column."""
+        row = row_of(error.row)
+        if not isinstance(error, cpu.Hit):
+            return error.named(row)
+        name, byte = self.spec.added[error.added].content, self._byte_of(error, batch)
+        return InputError(f"row {row}: the text holds the added token {name!r} at byte {byte}", row)
 
     def _byte_of(self, hit: cpu.Hit, batch: Batch) -> int:
         """Where the added token is in its row: a normalizer's text has other positions."""

@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 Text = str | bytes | bytearray | memoryview
 Output = Literal["arrow", "device"]
 
+# What a call for one short text leaves as it is. Looked for by identity: equality is slower, and
+# takes True for 1 or a numpy dtype for its name, which are refused.
+_ONE = 1
+_CONTRACT: Invalid = "contract"
+_UINT32: Dtype = "uint32"
+
 
 class Tokenizer:
     """A tokenizer, ready to encode. Make one with `Tokenizer.load` or `Tokenizer.from_spec`.
@@ -228,8 +234,8 @@ class Tokenizer:
 
         invalid="null" is for batches and raises ValueError here.
         """
-        plain = report is None and offsets is None and not template and threads == 1
-        if plain and isinstance(text, str) and invalid == "contract" and dtype == "uint32":
+        plain = report is None and offsets is None and template is False and threads is _ONE
+        if plain and invalid is _CONTRACT and dtype is _UINT32:
             ids = self._engine.encode_short(text, special)
             if ids is not None:
                 return ids
@@ -383,6 +389,10 @@ class Tokenizer:
         report: Report | None = None,
     ) -> int:
         """How many ids `encode` gives for a text."""
+        if report is None and template is False and threads is _ONE and invalid is _CONTRACT:
+            n = self._engine.count_short(text, special)
+            if n is not None:
+                return n
         options = self._options(
             special, invalid, threads, report, template, single=True, count=True
         )

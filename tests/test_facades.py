@@ -283,6 +283,11 @@ def test_tiktoken_errors(gpt2: Tokenizer) -> None:
             tok.encode(b"a")
     with pytest.raises(InputError, match="disallowed_special=\\(\\)"):
         gpt2.as_tiktoken().encode(END_OF_TEXT)
+    wrong: list[Any] = [0, True, "2"]
+    for texts in (["a"], ["a", "b"]):
+        for threads in wrong:
+            with pytest.raises(ValueError, match="threads="):
+                gpt2.as_tiktoken().encode_ordinary_batch(texts, num_threads=threads)
     small = Tokenizer.from_spec(small_spec()).as_tiktoken()
     with pytest.raises(KeyError):
         _ = small.eot_token

@@ -39,42 +39,6 @@ def tok() -> Tokenizer:
     return Tokenizer.load("gpt2")
 
 
-# ---- short texts, which take a way of their own ----
-
-
-def test_short_texts_as_in_a_batch(tok: Tokenizer) -> None:
-    texts = [*TEXTS, "a<|endoftext|>b", "\ud800x", "x" * 20000, "é" * 9000]
-    for special in ("plain", "parse", "hf_plain"):
-        batch = tok.encode_batch(texts, special=special)
-        for text, ids in zip(texts, batch, strict=True):
-            one = tok.encode(text, special=special)
-            assert one.dtype == np.uint32 and one.tolist() == ids.tolist(), (special, text[:20])
-    kept = tok.encode("kept")
-    before = kept.tolist()
-    tok.encode("something else altogether")
-    assert kept.tolist() == before
-    with pytest.raises(InputError, match="endoftext"):
-        tok.encode("a<|endoftext|>b", special="error")
-    with pytest.raises(ValueError, match="special"):
-        tok.encode("a", special="nonesuch")  # type: ignore[arg-type]
-
-
-def test_short_texts_from_many_threads(tok: Tokenizer) -> None:
-    texts = [f"text number {i} of many, don't mix them up" for i in range(300)]
-    expected = [ids.tolist() for ids in tok.encode_batch(texts)]
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        for _ in range(5):
-            assert [ids.tolist() for ids in pool.map(tok.encode, texts)] == expected
-
-
-def test_encode_within_encode(tok: Tokenizer) -> None:
-    cpu._desk.busy = True  # as a finalizer would find it
-    try:
-        assert tok.encode("Hello world").tolist() == [15496, 995]
-    finally:
-        cpu._desk.busy = False
-
-
 # ---- what it is ----
 
 

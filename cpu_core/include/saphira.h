@@ -326,6 +326,11 @@ typedef struct sa_report {
 int32_t sa_encode(sa_encoder *encoder, const sa_rows *rows, const sa_options *options, uint32_t *ids,
                   int64_t *id_offsets, int64_t *hits, sa_report *report);
 
+/* Ids of one text, as sa_encode gives them for one row on one thread. ids: capacity of them, NULL to count only.
+ * Returns the number of ids, or minus a status. */
+int64_t sa_encode_text(sa_encoder *encoder, const uint8_t *text, int64_t n, int32_t special, uint32_t *ids,
+                       int64_t capacity);
+
 /* ---- text that is ready for pretok ---- */
 
 /* New text of rows, for an engine that goes on from there. Zero it or let sa_prepare fill it. */

@@ -550,3 +550,14 @@ int32_t sa_encode(sa_encoder *encoder, const sa_rows *rows, const sa_options *op
   report->tokens = j.total;
   return j.status == SA_OK && ids && j.overflow ? SA_ERR_CAPACITY : j.status;
 }
+
+int64_t sa_encode_text(sa_encoder *encoder, const uint8_t *text, int64_t n, int32_t special, uint32_t *ids,
+                       int64_t capacity) {
+  const int64_t offsets[2] = {0, n};
+  const sa_rows rows = {text, offsets, 64, 1, NULL, 0};
+  const sa_options options = {special, 1, capacity};
+  int64_t id_offsets[2];
+  sa_report report;
+  const int32_t status = sa_encode(encoder, &rows, &options, ids, id_offsets, NULL, &report);
+  return status == SA_OK ? report.tokens : -status;
+}

@@ -97,6 +97,21 @@ static void fill(uint8_t *text, int64_t n) {
     text[i] = kind == 0 ? (uint8_t)st_below(256) : kind == 1 ? 'a' : (uint8_t)letters[st_below(sizeof letters - 1)];
 }
 
+/* Each row as a text of its own. ids, row_ids: of all rows. end: unmapped from there on. */
+static void alone(sa_encoder *encoder, const sa_rows *rows, const uint32_t *ids, const int64_t *row_ids, uint32_t *end) {
+  const int64_t *offsets = rows->offsets;
+  for (int64_t i = 0; i < rows->n_rows; i++) {
+    const int64_t n = offsets[i + 1] - offsets[i], n_ids = row_ids[i + 1] - row_ids[i];
+    const uint8_t *text = rows->text + offsets[i];
+    const int64_t got = sa_encode_text(encoder, text, n, SA_SPECIAL_PLAIN, end - n, n);
+    st_check(got == n_ids && memcmp(end - n, ids + row_ids[i], (size_t)n_ids * sizeof *ids) == 0,
+             "encode: a text of %lld bytes, %lld ids", (long long)n, (long long)got);
+    st_check(sa_encode_text(encoder, text, n, SA_SPECIAL_PLAIN, NULL, 0) == n_ids, "encode: ids of a text counted");
+    st_check(n == 0 || sa_encode_text(encoder, text, n, SA_SPECIAL_PLAIN, end - n, n - 1) == -SA_ERR_ARGUMENT,
+             "encode: a text without room");
+  }
+}
+
 static void compare(const toy *t, const sa_model *model) {
   const int64_t n_rows = 1 + st_below(12), most = st_below(6) ? 40 : MAX_BYTES / n_rows;
   int64_t offsets[16] = {0}, got[16], expected[16] = {0};
@@ -123,6 +138,7 @@ static void compare(const toy *t, const sa_model *model) {
                  "encode: %lld rows, %lld bytes, %s, cache %lld, call %d", (long long)n_rows, (long long)n,
                  sa_isa_name(isa), (long long)sizes[k], call);
       }
+      alone(encoder, &rows, ids, expected, (uint32_t *)out.data + n);
       sa_encoder_free(encoder);
     }
   }

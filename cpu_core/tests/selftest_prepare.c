@@ -43,6 +43,30 @@ static void fill(uint8_t *text, int64_t n) {
   }
 }
 
+/* Each row as a text of its own, with more ids than bytes among them. ids, id_offsets: of all rows, as far as the status
+ * says. A null row is left out. */
+static void alone(sa_encoder *encoder, const uint8_t *text, const int64_t *offsets, int64_t n_rows, int32_t special,
+                  const uint32_t *ids, const int64_t *id_offsets, const sa_report *report) {
+  static uint32_t got[64 * BYTES];
+  for (int64_t i = 0; i < n_rows; i++) {
+    const int64_t n = offsets[i + 1] - offsets[i], n_ids = id_offsets[i + 1] - id_offsets[i];
+    if (report->error_row >= 0) {
+      if (i != report->error_row) continue;
+      const int64_t status = sa_encode_text(encoder, text + offsets[i], n, special, got, 64 * BYTES);
+      st_check(status == -SA_ERR_SPECIAL, "prepare: a text with an added token, %lld", (long long)status);
+    } else if (n_ids) {
+      const int64_t n_got = sa_encode_text(encoder, text + offsets[i], n, special, got, 64 * BYTES);
+      st_check(n_got == n_ids && memcmp(got, ids + id_offsets[i], (size_t)n_ids * sizeof *ids) == 0,
+               "prepare: a text of %lld bytes, %lld ids", (long long)n, (long long)n_got);
+      const int64_t counted = sa_encode_text(encoder, text + offsets[i], n, special, NULL, 0);
+      st_check(counted == n_ids, "prepare: ids of a text counted, %lld", (long long)counted);
+      const int64_t status = sa_encode_text(encoder, text + offsets[i], n, special, got, n_ids - 1);
+      st_check(status == -SA_ERR_CAPACITY || (n >= n_ids && status == -SA_ERR_ARGUMENT),
+               "prepare: a text without room, %lld", (long long)status);
+    }
+  }
+}
+
 static void compare(const sa_model *model) {
   int64_t offsets[ROWS + 1] = {0}, id_offsets[ROWS + 1], hits[2][ADDED] = {{0}, {0}};
   int32_t small[ROWS + 1];
@@ -65,6 +89,7 @@ static void compare(const sa_model *model) {
   sa_encoder *encoder = sa_encoder_new(model, 0);
   const int32_t expected = sa_encode(encoder, &rows, &options, ids, id_offsets, count ? hits[0] : NULL, &encoded);
   const int32_t status = sa_prepare(model, &rows, &options, &prepared, count ? hits[1] : NULL, &made);
+  alone(encoder, text.data, offsets, n_rows, options.special, ids, id_offsets, &encoded);
   sa_encoder_free(encoder);
   st_check(status == expected, "prepare: status %d, not %d", status, expected);
   if (status == SA_ERR_SPECIAL)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -49,28 +50,28 @@ _pool = Pool(ffi)
 
 def isas() -> list[str]:
     """Names of the instruction sets that are built in and that this CPU runs."""
-    return [name for i, name in _isa_names() if lib.sa_isa_available(i)]
+    return [name for i, name in enumerate(_isa_names()) if lib.sa_isa_available(i)]
 
 
 def isa() -> str:
     """The instruction set in use. Raises DeviceError if SAPHIRA_ISA asks for one that isn't
     there."""
     _select_isa()
-    return dict(_isa_names())[lib.sa_isa_active()]
+    return _isa_names()[int(lib.sa_isa_active())]
 
 
 def select_isa(name: str) -> None:
     """Switches to an instruction set. Raises DeviceError, naming those there are, if it isn't
     there."""
-    numbers = {known: i for i, known in _isa_names()}
-    if name not in isas() or lib.sa_isa_select(numbers[name]) != lib.SA_OK:
+    if name not in isas() or lib.sa_isa_select(_isa_names().index(name)) != lib.SA_OK:
         raise DeviceError(
             f"instruction set {name!r} is not available here (available: {', '.join(isas())})"
         )
 
 
-def _isa_names() -> list[tuple[int, str]]:
-    return [(i, ffi.string(lib.sa_isa_name(i)).decode()) for i in range(lib.SA_ISA_COUNT)]
+@cache
+def _isa_names() -> tuple[str, ...]:
+    return tuple(ffi.string(lib.sa_isa_name(i)).decode() for i in range(lib.SA_ISA_COUNT))
 
 
 @cache
@@ -203,8 +204,7 @@ def _check(status: int) -> None:
 # ---- a tokenizer's handles ----
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(NamedTuple):
     """ids: uint32, None where they were only counted. offsets: int64[n_rows + 1]. hits: int64 for
     each added token, 0 where not wanted. The rest as in `sa_report`."""
 
@@ -236,27 +236,22 @@ class Hit(Exception):
         self.row, self.byte, self.added = row, byte, added
 
 
-def _empty() -> U32:
-    return np.zeros(0, np.uint32)
+class _Desk:
+    """Room for the ids of one short text, kept from call to call: making it anew would cost more
+    than encoding."""
 
-
-class _Desk(threading.local):
-    """What a call for one short text needs, made once for each thread: making it anew would cost
-    more than encoding."""
+    __slots__ = ("ids", "view")
 
     BYTES = 1 << 14  # of the longest such text, in UTF-8
 
     def __init__(self) -> None:
-        self.busy = False  # a finalizer or signal handler may encode while this thread does
-        self.offsets = ffi.new("int64_t[2]")
-        self.id_offsets = ffi.new("int64_t[2]")
         self.ids = ffi.new("uint32_t[]", self.BYTES)
-        self.rows = ffi.new("sa_rows *", {"offsets": self.offsets, "offset_bits": 64, "n_rows": 1})
-        self.options = ffi.new("sa_options *", {"threads": 1, "capacity": self.BYTES})
-        self.report = ffi.new("sa_report *")
+        self.view: U32 = np.frombuffer(ffi.buffer(self.ids), np.uint32)
 
 
-_desk = _Desk()
+# Desks nobody uses at the moment. Needs no lock, as `Pool` doesn't; and a finalizer or a signal
+# handler that encodes while this thread does takes another desk.
+_desks: deque[_Desk] = deque(maxlen=16)
 
 
 class Engine:
@@ -283,13 +278,14 @@ class Engine:
     @property
     def encoder(self) -> Any:
         """This process's encoder."""
-        with self._lock:
-            if self._encoder is None:
-                encoder = lib.sa_encoder_new(self.model, self.cache_bytes)
-                if encoder == ffi.NULL:
-                    raise MemoryError("the core ran out of memory")
-                self._encoder = _gc_encoder(encoder, self.model)
-            return self._encoder
+        if self._encoder is None:
+            with self._lock:
+                if self._encoder is None:
+                    encoder = lib.sa_encoder_new(self.model, self.cache_bytes)
+                    if encoder == ffi.NULL:
+                        raise MemoryError("the core ran out of memory")
+                    self._encoder = _gc_encoder(encoder, self.model)
+        return self._encoder
 
     @property
     def rewrites(self) -> bool:
@@ -312,11 +308,10 @@ class Engine:
         offsets = np.zeros(batch.n_rows + 1, np.int64)
         counted = np.zeros(len(self.plan.added_ids), np.int64)
         threads = 1 if self._matchers else threads  # what they raise is kept for this thread
-        options = ffi.new("sa_options *", {"special": SPECIAL[special], "threads": threads})
-        report = ffi.new("sa_report *")
         capacity = batch.n_bytes
+        options = ffi.new("sa_options *", (SPECIAL[special], threads, capacity))
+        report = ffi.new("sa_report *")
         while True:
-            options.capacity = capacity
             output = _pool.take(capacity) if ids else None
             counted[:] = 0
             status = lib.sa_encode(
@@ -330,7 +325,8 @@ class Engine:
             )
             if status != lib.SA_ERR_CAPACITY:
                 break
-            capacity = int(report.tokens)  # a model that makes text longer: now the count is known
+            # A model that makes text longer: now the count is known.
+            options.capacity = capacity = int(report.tokens)
         if status == lib.SA_ERR_SPECIAL:
             raise Hit(int(report.error_row), int(report.error_byte), int(report.error_added))
         for matcher in self._matchers:
@@ -340,10 +336,10 @@ class Engine:
             None if output is None else output.finish(int(offsets[-1])),
             offsets,
             counted,
-            int(report.bytes),
-            int(report.pieces),
-            int(report.merge_steps),
-            int(report.cache_misses),
+            report.bytes,
+            report.pieces,
+            report.merge_steps,
+            report.cache_misses,
         )
 
     def prepare(self, batch: Batch, special: str, threads: int, *, hits: bool = False) -> Prepared:
@@ -376,40 +372,43 @@ class Engine:
         finally:
             lib.sa_prepared_release(made)
 
-    def encode_short(self, text: str, special: str) -> U32 | None:
+    def encode_short(self, text: object, special: object) -> U32 | None:
         """Ids of one short text; None where only `encode` knows what to do or say."""
-        if len(text) > _Desk.BYTES or special not in SPECIAL or self._matchers:
-            return None
         try:
-            data = text.encode()
-        except UnicodeEncodeError:
-            return None
-        if len(data) > _Desk.BYTES:
-            return None
-        desk = _desk
-        if desk.busy:
-            return None
-        desk.busy = True
-        try:
-            source = ffi.from_buffer("uint8_t[]", data)
-            desk.rows.text = source
-            desk.offsets[1] = len(data)
-            desk.options.special = SPECIAL[special]
-            status = lib.sa_encode(
-                self.encoder,
-                desk.rows,
-                desk.options,
-                desk.ids,
-                desk.id_offsets,
-                ffi.NULL,
-                desk.report,
-            )
-            if status != lib.SA_OK:
-                return None
-            n = desk.report.tokens
-            return np.frombuffer(ffi.buffer(desk.ids, 4 * n), np.uint32).copy() if n else _empty()
-        finally:
-            desk.busy = False
+            desk = _desks.pop()
+        except IndexError:
+            desk = _Desk()
+        n = self._short(text, special, desk.ids)
+        ids = None if n < 0 else desk.view[:n].copy()
+        _desks.append(desk)
+        return ids
+
+    def count_short(self, text: object, special: object) -> int | None:
+        """How many ids `encode_short` gives, or None as there."""
+        n = self._short(text, special, ffi.NULL)
+        return None if n < 0 else n
+
+    def _short(self, text: object, special: object, ids: Any) -> int:
+        """Writes the ids of one short text, unless `ids` is NULL, and returns how many there are;
+        less than 0 where only `encode` knows what to do or say."""
+        mode = SPECIAL.get(special) if isinstance(special, str) else None
+        if mode is None or self._matchers:
+            return -1
+        if isinstance(text, str):
+            if len(text) > _Desk.BYTES:
+                return -1
+            try:
+                data = text.encode()
+            except UnicodeEncodeError:  # a lone surrogate
+                return -1
+        elif isinstance(text, bytes):
+            data = text
+        else:
+            return -1
+        n = len(data)
+        if n > _Desk.BYTES:
+            return -1
+        return int(lib.sa_encode_text(self.encoder, data, n, mode, ids, _Desk.BYTES))
 
     def find_special(
         self, special: str, text: bytes, search: int = lib.SA_PASS_BOTH

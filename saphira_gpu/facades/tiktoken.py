@@ -143,7 +143,10 @@ class Encoding:
         return np.concatenate(ids)
 
     def _plain(self, texts: Iterable[str], threads: int) -> list[Ids]:
-        tokens = self.tokenizer.encode_batch(map(_scalar, texts), threads=threads)
+        texts = list(map(_scalar, texts))
+        if len(texts) == 1:  # a short one has a way of its own
+            return [self.tokenizer.encode(texts[0], threads=threads)]
+        tokens = self.tokenizer.encode_batch(texts, threads=threads)
         return [row for row in tokens if row is not None]
 
     # ---- decode ----
