@@ -217,6 +217,23 @@ static void probe_chunk(sa_context *c, const run *r, sa_chunk *chunk) {
   chunk->misses = kept;
 }
 
+/* The first of starts[from, to) that is `stop` or more; `to` if there is none. Quick where it is near. */
+static int64_t first_from(const uint32_t *starts, int64_t from, int64_t to, int64_t stop) {
+  for (int64_t step = 1; from + step < to; step *= 2) {
+    if (starts[from + step - 1] >= stop) {
+      to = from + step - 1;
+      break;
+    }
+    from += step;
+  }
+  while (from < to) {
+    const int64_t middle = (from + to) / 2;
+    if (starts[middle] < stop) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}
+
 /* Finds the values still missing in a chunk and writes its ids. 0: out of memory. */
 static int finish_chunk(sa_context *c, run *r, sa_chunk *chunk) {
   const pieces *p = r->p;
@@ -232,9 +249,7 @@ static int finish_chunk(sa_context *c, run *r, sa_chunk *chunk) {
   for (int64_t i = 0, to; i < count; i = to) { /* a row at a time */
     end_rows(r, chunk->at + starts[i]);
     const int64_t stop = p->offsets[r->row + 1] - p->offsets[0] - chunk->at;
-    to = count;
-    if (stop < starts[count])
-      for (to = i + 1; starts[to] < stop;) to++;
+    to = first_from(starts, i + 1, count, stop);
     r->out = sa_hot()->emit(c->cache.spill, chunk->values + i, to - i, r->out, p->n - (chunk->at + starts[to]));
   }
   c->pieces += count;

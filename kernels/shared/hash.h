@@ -51,18 +51,23 @@ SA_HD u64 sa_hash_word(u64 h, u64 word) {
 }
 SA_HD u64 sa_hash_end(u64 h) { return h * 0x94D049BB133111EBull; }
 
+/* The 8 bytes at p, the first the lowest. */
+SA_HD u64 sa_hash_load(const u8 *p) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+  u64 word;
+  __builtin_memcpy(&word, p, 8); /* compilers do not see one load in the loop below */
+  return word;
+#else
+  u64 word = 0;
+  for (int k = 7; k >= 0; k--) word = (word << 8) | p[k];
+  return word;
+#endif
+}
+
 /* Hash of a longer piece; n >= 8. */
 SA_HD u64 sa_hash_bytes(const u8 *p, u64 n) {
-  u64 h = sa_hash_start(n), i = 0, word;
-  for (;;) {
-    u64 at = i + 8 <= n ? i : n - 8; /* the last word overlaps the one before it */
-    int k;
-    word = 0;
-    for (k = 7; k >= 0; k--) word = (word << 8) | p[at + k];
-    h = sa_hash_word(h, word);
-    i += 8;
-    if (i >= n) break;
-  }
+  u64 h = sa_hash_start(n);
+  for (u64 i = 0; i < n; i += 8) h = sa_hash_word(h, sa_hash_load(p + (i + 8 <= n ? i : n - 8))); /* the last may overlap */
   return sa_hash_end(h);
 }
 
