@@ -467,7 +467,7 @@ static void work(worker *w) {
 static int worker_begin(worker *w, job *j) {
   memset(w, 0, sizeof *w);
   w->job = j;
-  w->context = sa_take_context(j->encoder);
+  w->context = sa_take_context(j->encoder, j->report->bytes / j->threads);
   w->maker.model = j->encoder->model;
   w->maker.special = j->options->special;
   w->maker.hits = j->hits ? calloc((size_t)j->encoder->model->added.n + 1, sizeof *w->maker.hits) : NULL;

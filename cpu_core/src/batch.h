@@ -22,8 +22,8 @@ struct sa_encoder {
   int32_t n_slabs, slabs_capacity;
 };
 
-/* One of the encoder's contexts, or a new one; NULL: out of memory. And back. (encoder.c) */
-sa_context *sa_take_context(sa_encoder *encoder);
+/* One of the encoder's contexts, or a new one for so many bytes of text; NULL: out of memory. And back. (encoder.c) */
+sa_context *sa_take_context(sa_encoder *encoder, int64_t text);
 void sa_give_context(sa_encoder *encoder, sa_context *context);
 
 /* A slab for n ids; ids is NULL when out of memory. And back. */

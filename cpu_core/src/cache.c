@@ -9,7 +9,8 @@
 #define HOT8_MAX (4 << 20)
 #define HOT16_MAX (16 << 20)
 #define HUGE_PAGE (2 << 20)
-#define FIRST_BITS 12         /* tables start with this many entries */
+#define FIRST_BITS 11         /* tables start with this many entries at least */
+#define GROWTH_BITS 2         /* … and grow fourfold */
 #define CHUNK_IDS (SA_CHUNK_BYTES + SA_CACHE_LONGEST) /* at most: its pieces, and the one carried into it */
 #define LOAD(bits) (((int64_t)1 << (bits)) / 8 * 5)
 
@@ -44,8 +45,13 @@ sa_map16 sa_map16_new(int64_t n) {
   return t;
 }
 
+static uint32_t grown_bits(uint32_t bits, uint32_t max_bits) {
+  return (uint32_t)smaller(bits + GROWTH_BITS, max_bits);
+}
+
 static int grow16(sa_map16 *t) {
-  sa_map16 bigger = {zeroed(sizeof *t->entries << (t->bits + 1)), t->bits + 1, t->max_bits, 0};
+  const uint32_t bits = grown_bits(t->bits, t->max_bits);
+  sa_map16 bigger = {zeroed(sizeof *t->entries << bits), bits, t->max_bits, 0};
   if (!bigger.entries) return 0;
   for (int64_t i = 0; i < (int64_t)1 << t->bits; i++) {
     const sa_entry16 *e = &t->entries[i];
@@ -56,26 +62,30 @@ static int grow16(sa_map16 *t) {
   return 1;
 }
 
-/* Twice as large a hot table; an old one that there is no memory for does too. */
+/* A larger hot table; where there is no memory for it the old one does too. */
 static void grow_hot8(sa_cache *c) {
-  sa_entry8 *const old = c->hot8, *const bigger = zeroed(sizeof *old << (c->hot8_bits + 1));
+  const int64_t n = (int64_t)1 << c->hot8_bits;
+  const uint32_t bits = grown_bits(c->hot8_bits, c->hot8_max_bits);
+  sa_entry8 *const old = c->hot8, *const bigger = zeroed(sizeof *old << bits);
   c->hot8_put = 0;
   if (!bigger) return;
   c->hot8 = bigger;
-  c->hot8_bits++;
-  for (int64_t i = ((int64_t)1 << (c->hot8_bits - 1)) - 1; i >= 0; i--) /* the first of a set comes last */
+  c->hot8_bits = bits;
+  for (int64_t i = n - 1; i >= 0; i--) /* the first of a set comes last */
     if (old[i].value) sa_hot8_put(c, old[i].key, old[i].value);
   c->hot8_put = 0;
   free(old);
 }
 
 static void grow_hot16(sa_cache *c) {
-  sa_entry16 *const old = c->hot16, *const bigger = zeroed(sizeof *old << (c->hot16_bits + 1));
+  const int64_t n = (int64_t)1 << c->hot16_bits;
+  const uint32_t bits = grown_bits(c->hot16_bits, c->hot16_max_bits);
+  sa_entry16 *const old = c->hot16, *const bigger = zeroed(sizeof *old << bits);
   c->hot16_put = 0;
   if (!bigger) return;
   c->hot16 = bigger;
-  c->hot16_bits++;
-  for (int64_t i = ((int64_t)1 << (c->hot16_bits - 1)) - 1; i >= 0; i--)
+  c->hot16_bits = bits;
+  for (int64_t i = n - 1; i >= 0; i--)
     if (old[i].value) sa_hot16_put(c, old[i].low, old[i].high, old[i].value);
   c->hot16_put = 0;
   free(old);
@@ -90,7 +100,8 @@ static void add_long(sa_map_long *t, const sa_entry_long *entry) {
 }
 
 static int grow_long(sa_map_long *t) {
-  sa_map_long bigger = {zeroed(sizeof *t->entries << (t->bits + 1)), t->bits + 1, t->max_bits, 0};
+  const uint32_t bits = grown_bits(t->bits, t->max_bits);
+  sa_map_long bigger = {zeroed(sizeof *t->entries << bits), bits, t->max_bits, 0};
   if (!bigger.entries) return 0;
   for (int64_t i = 0; i < (int64_t)1 << t->bits; i++)
     if (t->entries[i].value) add_long(&bigger, &t->entries[i]);
@@ -101,7 +112,12 @@ static int grow_long(sa_map_long *t) {
 
 /* ---- the cache ---- */
 
-int sa_cache_init(sa_cache *c, int64_t bytes) {
+static uint32_t first_bits(int64_t entries, uint32_t max_bits) {
+  const uint32_t bits = log2_floor(entries);
+  return (uint32_t)smaller(bits < FIRST_BITS ? FIRST_BITS : bits, max_bits);
+}
+
+int sa_cache_init(sa_cache *c, int64_t bytes, int64_t text) {
   memset(c, 0, sizeof *c);
   c->on = bytes >= SA_CACHE_SMALLEST;
   /* a quarter each for the tables behind and for spilled ids, an eighth for the second hot table, the rest for the others */
@@ -116,10 +132,10 @@ int sa_cache_init(sa_cache *c, int64_t bytes) {
   c->hot16_max_bits = log2_floor(smaller(bytes / 8, HOT16_MAX) / (int64_t)sizeof(sa_entry16));
   c->back.max_bits = log2_floor(bytes / 4 / (int64_t)sizeof(sa_entry16));
   c->longer.max_bits = log2_floor(bytes / 4 / (int64_t)sizeof(sa_entry_long));
-  c->hot8_bits = (uint32_t)smaller(FIRST_BITS, c->hot8_max_bits);
-  c->hot16_bits = (uint32_t)smaller(FIRST_BITS, c->hot16_max_bits);
-  c->back.bits = (uint32_t)smaller(FIRST_BITS, c->back.max_bits);
-  c->longer.bits = (uint32_t)smaller(FIRST_BITS, c->longer.max_bits);
+  c->hot8_bits = first_bits(text / 128, c->hot8_max_bits);
+  c->hot16_bits = first_bits(text / 256, c->hot16_max_bits);
+  c->back.bits = first_bits(text / 256, c->back.max_bits);
+  c->longer.bits = first_bits(text / 1024, c->longer.max_bits);
   c->arena_max = smaller(bytes / 16, UINT32_MAX);
   c->arena_capacity = smaller(c->arena_max, 64 << 10);
   c->hot8 = zeroed(sizeof *c->hot8 << c->hot8_bits);

@@ -70,9 +70,10 @@ typedef struct sa_cache {
   int64_t spill_used, spill_capacity, spill_max;
 } sa_cache;
 
-/* bytes bounds tables and lists together; below SA_CACHE_SMALLEST there is no table. 0: out of memory. */
+/* bytes bounds tables and lists together; below SA_CACHE_SMALLEST there is no table. text: how many bytes of it are
+ * to come, which the tables' first sizes are made for. 0: out of memory. */
 #define SA_CACHE_SMALLEST (64 << 10)
-int sa_cache_init(sa_cache *cache, int64_t bytes);
+int sa_cache_init(sa_cache *cache, int64_t bytes, int64_t text);
 void sa_cache_release(sa_cache *cache);
 
 /* Makes room for two chunks' worth of values, growing or emptying tables. 0: there is none, sa_cache_empty would

@@ -8,12 +8,12 @@
 #include "hotpath.h"
 #include "pretok.h"
 
-sa_context *sa_context_new(const sa_model *model, int64_t cache_bytes) {
+sa_context *sa_context_new(const sa_model *model, int64_t cache_bytes, int64_t text) {
   sa_context *c = calloc(1, sizeof *c);
   if (!c) return NULL;
   c->model = model;
   c->work = model->program ? calloc(1, sizeof *c->work) : NULL;
-  if (!sa_cache_init(&c->cache, cache_bytes) || (model->program && !c->work)) {
+  if (!sa_cache_init(&c->cache, cache_bytes, text) || (model->program && !c->work)) {
     sa_context_free(c);
     return NULL;
   }

@@ -46,7 +46,8 @@ typedef struct sa_context {
   sa_merge_word words[SA_MERGE_WORDS];
 } sa_context;
 
-sa_context *sa_context_new(const sa_model *model, int64_t cache_bytes);
+/* text: how many bytes are to be encoded with it, as far as known. NULL: out of memory. */
+sa_context *sa_context_new(const sa_model *model, int64_t cache_bytes, int64_t text);
 void sa_context_free(sa_context *context);
 
 /* Encodes n_rows contiguous rows, text[offsets[i], offsets[i+1]), as they are: no added tokens, no normalizer.

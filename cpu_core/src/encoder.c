@@ -35,11 +35,11 @@ static int list_room(void **list, int32_t n, int32_t *capacity, size_t size) {
   return 1;
 }
 
-sa_context *sa_take_context(sa_encoder *e) {
+sa_context *sa_take_context(sa_encoder *e, int64_t text) {
   pthread_mutex_lock(&e->lock);
   sa_context *context = e->n_idle ? e->idle[--e->n_idle] : NULL;
   pthread_mutex_unlock(&e->lock);
-  return context ? context : sa_context_new(e->model, e->cache_bytes);
+  return context ? context : sa_context_new(e->model, e->cache_bytes, text);
 }
 
 void sa_give_context(sa_encoder *e, sa_context *context) {

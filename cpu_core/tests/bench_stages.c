@@ -50,11 +50,11 @@ EXPORT double bench_clock_ghz(void) {
 
 EXPORT int32_t bench_isa(int32_t isa) { return sa_isa_select(isa); }
 
-/* Slots of the cache that so many bytes give: of the hot tables, and of those behind them at their largest. */
+/* Slots of the cache that so many bytes give, at its largest: of the hot tables, and of those behind them. */
 EXPORT int32_t bench_cache_slots(int64_t cache_bytes, int64_t *hot, int64_t *behind) {
   sa_cache cache;
-  if (!sa_cache_init(&cache, cache_bytes)) return SA_ERR_NOMEM;
-  *hot = cache.on ? ((int64_t)1 << cache.hot8_bits) + ((int64_t)1 << cache.hot16_bits) : 0;
+  if (!sa_cache_init(&cache, cache_bytes, 0)) return SA_ERR_NOMEM;
+  *hot = cache.on ? ((int64_t)1 << cache.hot8_max_bits) + ((int64_t)1 << cache.hot16_max_bits) : 0;
   *behind = cache.on ? ((int64_t)1 << cache.back.max_bits) + ((int64_t)1 << cache.longer.max_bits) : 0;
   sa_cache_release(&cache);
   return SA_OK;
@@ -129,7 +129,7 @@ EXPORT int32_t bench_stages(const sa_plan *plan, const uint8_t *text, const int6
   const int64_t n = offsets[n_rows] - offsets[0];
   volatile uint64_t sink = 0; /* or the compiler would leave out what nobody reads */
   int32_t status = SA_ERR_NOMEM;
-  sa_context *warm = sa_context_new(model, cache_bytes), *cold = NULL;
+  sa_context *warm = sa_context_new(model, cache_bytes, n), *cold = NULL;
   if (!warm) goto done;
   for (int k = 0; k < 2; k++)
     if (sa_encode_rows(warm, text, offsets, n_rows, ids, row_ids, 0) < 0) goto done;
@@ -149,7 +149,7 @@ EXPORT int32_t bench_stages(const sa_plan *plan, const uint8_t *text, const int6
     counts->merges_warm = warm->misses - before;
     if (counts->tokens < 0) goto done;
     start = now_ns();
-    cold = sa_context_new(model, cache_bytes); /* its tables are part of a first call */
+    cold = sa_context_new(model, cache_bytes, n); /* its tables are part of a first call */
     const int64_t open = now_ns() - start;
     if (r == 0 || open < counts->open_ns) counts->open_ns = open;
     if (!cold || sa_encode_rows(cold, text, offsets, n_rows, ids, row_ids, 0) < 0) goto done;
