@@ -1,9 +1,13 @@
 /* Class planes of a block, and the rules run over them block after block. */
 
+/* Text is fetched so far ahead of where it is read. */
+#define SA_TEXT_AHEAD 4096
+
 /* Class bits of the block at `at`, 0 on owned bytes. */
 static inline lanes sa_class_bits(const sa_alphabet *a, const sa_scheme *scheme, const u8 *p, lanes v,
                                   u64 segments, u64 segments_next, u64 *carry, u64 *owned) {
   *owned = 0;
+  __builtin_prefetch(p + SA_TEXT_AHEAD);
   if (!sa_high(v)) return sa_lookup128(scheme->ascii_bits, v);
   lanes tags = sa_tags_wide(a, p, v, segments, segments_next, carry, owned);
   return sa_blend(sa_eq_mask(tags, 0xFF), sa_splat(0), sa_lookup32(scheme->bits, sa_and(tags, 31)));
