@@ -108,43 +108,61 @@ static inline void sa_prepare16(const u8 *text, const u32 *starts, const u32 *wh
   }
 }
 
-static inline u64 sa_ones_if(int condition) { return -(u64)condition; }
+#define SA_SET(type, table, offset) ((const type *)((const char *)(table) + (offset)))
 
-/* The value of a key in a set of two, or 0. AVX2: the set is a register {key, value, key, value}; each value is
- * kept where the key before it is equal, and the two joined. */
 #if defined(__AVX2__)
-static inline u64 sa_value8(const sa_entry8 *e, u64 key) {
-  const __m256i set = _mm256_load_si256((const __m256i *)e);
-  const __m256i equal = _mm256_cmpeq_epi64(set, _mm256_set1_epi64x((long long)key));
-  const __m256i kept = _mm256_and_si256(set, _mm256_shuffle_epi32(equal, 0x4E));
-  const __m128i both = _mm_or_si128(_mm256_castsi256_si128(kept), _mm256_extracti128_si256(kept, 1));
-  return (u64)_mm_extract_epi64(both, 1);
+/* Two pieces at a time. A set of hot8 is a register {key, value, key, value}: unpacked, two sets are four keys and four
+ * values; each value is kept where its key is equal, and the halves joined. */
+static inline void sa_probe8(const sa_entry8 *table, const u64 *set, const u64 *low, uint64_t *values) {
+  SA_UNROLLED
+  for (int k = 0; k < SA_GROUP; k += 2) {
+    const __m256i a = _mm256_load_si256((const __m256i *)SA_SET(sa_entry8, table, set[k]));
+    const __m256i b = _mm256_load_si256((const __m256i *)SA_SET(sa_entry8, table, set[k + 1]));
+    const __m256i keys = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(low + k)));
+    const __m256i kept = _mm256_and_si256(_mm256_cmpeq_epi64(_mm256_unpacklo_epi64(a, b), keys),
+                                          _mm256_unpackhi_epi64(a, b));
+    _mm_storeu_si128((__m128i *)(values + k),
+                     _mm_or_si128(_mm256_castsi256_si128(kept), _mm256_extracti128_si256(kept, 1)));
+  }
+}
+
+/* An entry of hot16 is {low, high, value, unused}: unpacked, two are {lows, values} and {highs, unused}. */
+static inline void sa_probe16(const sa_entry16 *table, const u64 *set, const u64 *low, const u64 *high,
+                              const u32 *which, uint64_t *values) {
+  SA_UNROLLED
+  for (int k = 0; k < SA_GROUP; k++) {
+    const __m256i *const e = (const __m256i *)SA_SET(sa_entry16, table, set[k]);
+    const __m256i a = _mm256_load_si256(e), b = _mm256_load_si256(e + 1);
+    const __m256i front = _mm256_unpacklo_epi64(a, b);
+    const __m128i lows = _mm256_castsi256_si128(front), found = _mm256_extracti128_si256(front, 1);
+    const __m128i highs = _mm256_castsi256_si128(_mm256_unpackhi_epi64(a, b));
+    const __m128i equal = _mm_and_si128(_mm_cmpeq_epi64(lows, _mm_set1_epi64x((long long)low[k])),
+                                        _mm_cmpeq_epi64(highs, _mm_set1_epi64x((long long)high[k])));
+    const __m128i kept = _mm_and_si128(equal, found);
+    values[which[k]] = (u64)_mm_cvtsi128_si64(_mm_or_si128(kept, _mm_unpackhi_epi64(kept, kept)));
+  }
 }
 #else
-static inline u64 sa_value8(const sa_entry8 *e, u64 key) {
-  return (e[0].value & sa_ones_if(e[0].key == key)) | (e[1].value & sa_ones_if(e[1].key == key));
-}
-#endif
-
-/* The same of a key of two words. */
-static inline u64 sa_value16(const sa_entry16 *e, u64 low, u64 high) {
-  const u64 first = (e[0].low ^ low) | (e[0].high ^ high), second = (e[1].low ^ low) | (e[1].high ^ high);
-  return (e[0].value & sa_ones_if(first == 0)) | (e[1].value & sa_ones_if(second == 0));
-}
-
-#define SA_SET(type, table, offset) ((const type *)((const char *)(table) + (offset)))
+static inline u64 sa_ones_if(int condition) { return -(u64)condition; }
 
 static inline void sa_probe8(const sa_entry8 *table, const u64 *set, const u64 *low, uint64_t *values) {
   SA_UNROLLED
-  for (int k = 0; k < SA_GROUP; k++) values[k] = sa_value8(SA_SET(sa_entry8, table, set[k]), low[k]);
+  for (int k = 0; k < SA_GROUP; k++) {
+    const sa_entry8 *const e = SA_SET(sa_entry8, table, set[k]);
+    values[k] = (e[0].value & sa_ones_if(e[0].key == low[k])) | (e[1].value & sa_ones_if(e[1].key == low[k]));
+  }
 }
 
 static inline void sa_probe16(const sa_entry16 *table, const u64 *set, const u64 *low, const u64 *high,
                               const u32 *which, uint64_t *values) {
   SA_UNROLLED
-  for (int k = 0; k < SA_GROUP; k++)
-    values[which[k]] = sa_value16(SA_SET(sa_entry16, table, set[k]), low[k], high[k]);
+  for (int k = 0; k < SA_GROUP; k++) {
+    const sa_entry16 *const e = SA_SET(sa_entry16, table, set[k]);
+    const u64 first = (e[0].low ^ low[k]) | (e[0].high ^ high[k]), second = (e[1].low ^ low[k]) | (e[1].high ^ high[k]);
+    values[which[k]] = (e[0].value & sa_ones_if(first == 0)) | (e[1].value & sa_ones_if(second == 0));
+  }
 }
+#endif
 
 #endif
 
