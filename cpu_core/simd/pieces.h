@@ -52,24 +52,20 @@ static inline uint32_t *sa_put_exact(const uint32_t *spill, u64 value, uint32_t 
  * pieces of 8 to 15 bytes.
  * sa_prepare16: the same for pieces starts[which[k]], all of 8 to 15 bytes, whose keys have two words.
  * sa_probe8: values[k], sa_probe16: values[which[k]]: the value of the key in its set, or 0. */
+#define SA_SET(type, table, offset) ((const type *)((const char *)(table) + (offset)))
+
 #if defined(__AVX512VBMI2__)
 #include "pieces_avx512.h"
+#elif defined(__AVX2__)
+#include "pieces_avx2.h"
 #else
 
 /* Bit i: lo <= v[i] <= hi, of eight. */
-#if defined(__AVX2__)
-static inline u32 sa_between8(const u32 *v, u32 lo, u32 hi) {
-  const __m256i x = _mm256_sub_epi32(_mm256_loadu_si256((const __m256i *)v), _mm256_set1_epi32((int)lo));
-  const __m256i most = _mm256_min_epu32(x, _mm256_set1_epi32((int)(hi - lo)));
-  return (u32)_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(most, x)));
-}
-#else
 static inline u32 sa_between8(const u32 *v, u32 lo, u32 hi) {
   u32 mask = 0;
   for (int i = 0; i < 8; i++) mask |= (u32)(v[i] - lo <= hi - lo) << i;
   return mask;
 }
-#endif
 
 /* Loops of fixed length for the compiler to turn into vectors. */
 static inline u64 sa_prepare8(const u8 *text, const u32 *at, u32 bits, u64 *restrict low, u64 *restrict set) {
@@ -108,41 +104,6 @@ static inline void sa_prepare16(const u8 *text, const u32 *starts, const u32 *wh
   }
 }
 
-#define SA_SET(type, table, offset) ((const type *)((const char *)(table) + (offset)))
-
-#if defined(__AVX2__)
-/* Two pieces at a time. A set of hot8 is a register {key, value, key, value}: unpacked, two sets are four keys and four
- * values; each value is kept where its key is equal, and the halves joined. */
-static inline void sa_probe8(const sa_entry8 *table, const u64 *set, const u64 *low, uint64_t *values) {
-  SA_UNROLLED
-  for (int k = 0; k < SA_GROUP; k += 2) {
-    const __m256i a = _mm256_load_si256((const __m256i *)SA_SET(sa_entry8, table, set[k]));
-    const __m256i b = _mm256_load_si256((const __m256i *)SA_SET(sa_entry8, table, set[k + 1]));
-    const __m256i keys = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(low + k)));
-    const __m256i kept = _mm256_and_si256(_mm256_cmpeq_epi64(_mm256_unpacklo_epi64(a, b), keys),
-                                          _mm256_unpackhi_epi64(a, b));
-    _mm_storeu_si128((__m128i *)(values + k),
-                     _mm_or_si128(_mm256_castsi256_si128(kept), _mm256_extracti128_si256(kept, 1)));
-  }
-}
-
-/* An entry of hot16 is {low, high, value, unused}: unpacked, two are {lows, values} and {highs, unused}. */
-static inline void sa_probe16(const sa_entry16 *table, const u64 *set, const u64 *low, const u64 *high,
-                              const u32 *which, uint64_t *values) {
-  SA_UNROLLED
-  for (int k = 0; k < SA_GROUP; k++) {
-    const __m256i *const e = (const __m256i *)SA_SET(sa_entry16, table, set[k]);
-    const __m256i a = _mm256_load_si256(e), b = _mm256_load_si256(e + 1);
-    const __m256i front = _mm256_unpacklo_epi64(a, b);
-    const __m128i lows = _mm256_castsi256_si128(front), found = _mm256_extracti128_si256(front, 1);
-    const __m128i highs = _mm256_castsi256_si128(_mm256_unpackhi_epi64(a, b));
-    const __m128i equal = _mm_and_si128(_mm_cmpeq_epi64(lows, _mm_set1_epi64x((long long)low[k])),
-                                        _mm_cmpeq_epi64(highs, _mm_set1_epi64x((long long)high[k])));
-    const __m128i kept = _mm_and_si128(equal, found);
-    values[which[k]] = (u64)_mm_cvtsi128_si64(_mm_or_si128(kept, _mm_unpackhi_epi64(kept, kept)));
-  }
-}
-#else
 static inline u64 sa_ones_if(int condition) { return -(u64)condition; }
 
 static inline void sa_probe8(const sa_entry8 *table, const u64 *set, const u64 *low, uint64_t *values) {
@@ -162,8 +123,6 @@ static inline void sa_probe16(const sa_entry16 *table, const u64 *set, const u64
     values[which[k]] = (e[0].value & sa_ones_if(first == 0)) | (e[1].value & sa_ones_if(second == 0));
   }
 }
-#endif
-
 #endif
 
 #if !defined(__AVX512VBMI2__)
