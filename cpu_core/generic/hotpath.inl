@@ -79,8 +79,11 @@ static uint32_t *sa_hot_emit(const uint32_t *spill, const uint64_t *values, int6
   return out;
 }
 
+/* Ranks looked at, in few different numbers, so that branches on them are seldom guessed wrong. */
+static inline int sa_merge_width(int n) { return n <= 16 ? 16 : n <= 32 ? 32 : 64; }
+
 static inline void sa_merge_load(const sa_bpe_tables *t, sa_merge_word *w, int ends) {
-  const int n = w->n, width = (n + 15) & ~15;
+  const int n = w->n, width = sa_merge_width(n);
   for (int i = 0; i < n; i++) {
     w->symbol[i] = t->byte_ids[w->bytes[i]];
     w->next[i] = (uint8_t)(i + 1);
@@ -105,7 +108,7 @@ typedef struct sa_merge_step {
 /* One merge, but for the ranks that it changes; fetches what they need. 0 if there is none to do. */
 static inline int sa_merge_begin(const sa_bpe_tables *t, sa_merge_word *w, sa_merge_step *step) {
   uint32_t lowest;
-  const int n = w->n, p = sa_lowest(w->rank, (n + 15) & ~15, &lowest);
+  const int n = w->n, p = sa_lowest(w->rank, sa_merge_width(n), &lowest);
   if (lowest == SA_NO_RANK) return 0;
   const int q = w->next[p], after = w->next[q], before = p ? w->before[p] : p;
   const uint32_t symbol = t->result[lowest];

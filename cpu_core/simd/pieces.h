@@ -145,16 +145,24 @@ static inline uint32_t *sa_put(const uint32_t *spill, const uint64_t *values, in
 }
 #endif
 
-/* Index of the first of the lowest of n values (n a multiple of 16), and that value. */
+/* Index of the first of the lowest of 16, 32 or 64 values, and that value. */
 #if defined(__AVX512VBMI2__)
 static inline int sa_lowest(const uint32_t *v, int n, uint32_t *lowest) {
-  __m512i least = _mm512_loadu_si512(v);
-  for (int i = 16; i < n; i += 16) least = _mm512_min_epu32(least, _mm512_loadu_si512(v + i));
-  *lowest = _mm512_reduce_min_epu32(least);
-  for (int i = 0;; i += 16) {
-    const u32 mask = _mm512_cmpeq_epi32_mask(_mm512_set1_epi32((int)*lowest), _mm512_loadu_si512(v + i));
-    if (mask) return i + __builtin_ctz(mask);
+  const __m512i a = _mm512_loadu_si512(v), b = _mm512_loadu_si512(v + 16);
+  if (n == 16) {
+    *lowest = _mm512_reduce_min_epu32(a);
+    return __builtin_ctz(_mm512_cmpeq_epi32_mask(a, _mm512_set1_epi32((int)*lowest)));
   }
+  if (n == 32) {
+    *lowest = _mm512_reduce_min_epu32(_mm512_min_epu32(a, b));
+    const __m512i all = _mm512_set1_epi32((int)*lowest);
+    return sa_ctz64(_mm512_cmpeq_epi32_mask(a, all) | (u64)_mm512_cmpeq_epi32_mask(b, all) << 16);
+  }
+  const __m512i c = _mm512_loadu_si512(v + 32), d = _mm512_loadu_si512(v + 48);
+  *lowest = _mm512_reduce_min_epu32(_mm512_min_epu32(_mm512_min_epu32(a, b), _mm512_min_epu32(c, d)));
+  const __m512i all = _mm512_set1_epi32((int)*lowest);
+  return sa_ctz64(_mm512_cmpeq_epi32_mask(a, all) | (u64)_mm512_cmpeq_epi32_mask(b, all) << 16 |
+                  (u64)_mm512_cmpeq_epi32_mask(c, all) << 32 | (u64)_mm512_cmpeq_epi32_mask(d, all) << 48);
 }
 #elif defined(__AVX2__)
 static inline int sa_lowest(const uint32_t *v, int n, uint32_t *lowest) {
