@@ -70,7 +70,9 @@ static uint64_t find_value(const sa_context *c, sa_key key, const uint8_t *piece
     return !value && c->cache.on ? sa_map16_find(&c->cache.back, key.low, key.high) : value;
   }
   if (n <= SA_CACHE_LONGEST && c->cache.on) value = sa_cache_find_long(&c->cache, key.low, piece, (uint32_t)n);
-  if (!value && n <= m->bpe.longest) {
+  if (value || n > m->bpe.longest) return value;
+  const uint64_t bit = sa_long_one(piece, n);
+  if (m->long_ones[bit / 64] >> bit % 64 & 1) {
     const uint32_t id = sa_vocab_find(&m->vocab, piece, n, sa_vocab_hash(piece, n), m->bpe.has_ends);
     if (id != SA_NO_ID && m->whole[id]) value = sa_value(&id, 1);
   }

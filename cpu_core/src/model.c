@@ -7,14 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A table of the short tokens that a piece can be as a whole. */
+/* A table of the short tokens that a piece can be as a whole, and a filter of the longer ones. */
 static int32_t build_pieces(sa_model *m) {
   m->pieces = sa_map16_new(m->vocab.n_ids);
   if (!m->pieces.entries) return SA_ERR_NOMEM;
   for (uint32_t id = 0; id < m->vocab.n_ids; id++) {
     const uint32_t n = m->bpe.length[id];
-    if (!m->whole[id] || n == 0 || n > SA_KEY16_BYTES) continue;
+    if (!m->whole[id] || n == 0) continue;
     if (m->bpe.has_ends && !m->vocab.ends[id]) continue; /* a whole piece ends a word */
+    if (n > SA_KEY16_BYTES) {
+      const uint64_t bit = sa_long_one(m->vocab.bytes + m->vocab.offsets[id], n);
+      m->long_ones[bit / 64] |= (uint64_t)1 << bit % 64;
+      continue;
+    }
     uint64_t words[2] = {0, 0};
     for (uint32_t i = 0; i < n; i++)
       words[i / 8] |= (uint64_t)m->vocab.bytes[m->vocab.offsets[id] + i] << (8 * (i % 8));

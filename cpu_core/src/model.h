@@ -7,6 +7,8 @@
 #include "special.h"
 #include "vocab.h"
 
+#define SA_LONG_ONES 65536 /* bits of a filter */
+
 struct sa_model {
   int32_t scheme;
   sa_program *program;        /* splits text if not NULL, else the scheme does */
@@ -19,6 +21,12 @@ struct sa_model {
   uint8_t *whole;     /* id → 1: a piece with these bytes is this token */
   sa_model_facts facts;
   sa_map16 pieces;  /* these tokens, of up to 15 bytes, with their values */
+  uint64_t long_ones[SA_LONG_ONES / 64]; /* of the others: a bit for each, at sa_long_one */
 };
+
+/* The bit of a token, or piece, of n > SA_KEY16_BYTES bytes: hardly a piece is a token, and few have a token's bit. */
+static inline uint64_t sa_long_one(const uint8_t *bytes, int64_t n) {
+  return ((sa_load_word(bytes) ^ (uint64_t)n << 56) * 0x9E3779B97F4A7C15u) >> 48;
+}
 
 #endif
