@@ -50,10 +50,16 @@ static inline sa_key key_of(const uint8_t *piece, int64_t n, const uint8_t *end)
   return key;
 }
 
+/* Whether a piece of up to 15 bytes may be a token as a whole. */
+static inline int may_be_token(const sa_model *m, sa_key key) {
+  const uint64_t bit = sa_hash16(key.low, key.high) >> (32 - m->short_bits);
+  return m->short_ones[bit / 64] >> bit % 64 & 1;
+}
+
 /* Starts to fetch what find_value will look at. */
 static inline void prefetch(const sa_context *c, sa_key key, int64_t n) {
   if (n <= SA_KEY16_BYTES) {
-    sa_map16_prefetch(&c->model->pieces, key.low, key.high);
+    if (may_be_token(c->model, key)) sa_map16_prefetch(&c->model->pieces, key.low, key.high);
     if (c->cache.on) sa_map16_prefetch(&c->cache.back, key.low, key.high);
   } else if (c->cache.on) {
     sa_map_long_prefetch(&c->cache.longer, key.low);
@@ -66,7 +72,7 @@ static uint64_t find_value(const sa_context *c, sa_key key, const uint8_t *piece
   const sa_model *m = c->model;
   uint64_t value = 0;
   if (n <= SA_KEY16_BYTES) {
-    value = sa_map16_find(&m->pieces, key.low, key.high);
+    if (may_be_token(m, key)) value = sa_map16_find(&m->pieces, key.low, key.high);
     return !value && c->cache.on ? sa_map16_find(&c->cache.back, key.low, key.high) : value;
   }
   if (n <= SA_CACHE_LONGEST && c->cache.on) value = sa_cache_find_long(&c->cache, key.low, piece, (uint32_t)n);

@@ -10,7 +10,9 @@
 /* A table of the short tokens that a piece can be as a whole, and a filter of the longer ones. */
 static int32_t build_pieces(sa_model *m) {
   m->pieces = sa_map16_new(m->vocab.n_ids);
-  if (!m->pieces.entries) return SA_ERR_NOMEM;
+  m->short_bits = m->pieces.bits + 2;
+  m->short_ones = calloc(((size_t)1 << m->short_bits) / 64, sizeof *m->short_ones);
+  if (!m->pieces.entries || !m->short_ones) return SA_ERR_NOMEM;
   for (uint32_t id = 0; id < m->vocab.n_ids; id++) {
     const uint32_t n = m->bpe.length[id];
     if (!m->whole[id] || n == 0) continue;
@@ -25,8 +27,10 @@ static int32_t build_pieces(sa_model *m) {
       words[i / 8] |= (uint64_t)m->vocab.bytes[m->vocab.offsets[id] + i] << (8 * (i % 8));
     if (n <= SA_KEY8_BYTES) words[0] = sa_key8(words[0], n);
     else words[1] = sa_key16_high(words[1], n);
-    if (!sa_map16_find(&m->pieces, words[0], words[1]))
-      sa_map16_add(&m->pieces, words[0], words[1], sa_value(&id, 1));
+    if (sa_map16_find(&m->pieces, words[0], words[1])) continue;
+    sa_map16_add(&m->pieces, words[0], words[1], sa_value(&id, 1));
+    const uint64_t bit = sa_hash16(words[0], words[1]) >> (32 - m->short_bits);
+    m->short_ones[bit / 64] |= (uint64_t)1 << bit % 64;
   }
   return SA_OK;
 }
@@ -87,6 +91,7 @@ void sa_model_free(sa_model *m) {
   sa_added_release(&m->added);
   free(m->whole);
   free(m->pieces.entries);
+  free(m->short_ones);
   free(m);
 }
 
