@@ -78,6 +78,8 @@ def test_counters() -> None:
     assert counted["shared_reads"] == counted["shared_writes"] == 3 * 256
     assert counted["collectives"] == 2 * 3 * 8
     assert counted["barriers"] == counted["global_atomics"] == 0
+    by_array = device.traffic["reverse_warps"]
+    assert by_array == {array.pointer: (3 * 8 * 4, 8 * 4) for array in (numbers, out)}
 
 
 def test_sectors_of_scattered_reads() -> None:
