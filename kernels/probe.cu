@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(256)
     if (i < n) {
       u32 at = piece_start[i], length = piece_start[i + 1] - at;
       if (!fixed || !(fixed[at >> 6] >> (at & 63) & 1)) {
-        u64 value = length <= longest ? table_find(slots, bits, arena, text, at, length) : 0;
+        u64 value = length <= longest ? table_find(slots, bits, arena, text, at, length, key_of(text, at, length)) : 0;
         values[i] = value;
         miss = value == 0;
       }
