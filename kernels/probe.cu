@@ -13,6 +13,9 @@
 #include "scan.cuh"
 #include "table.cuh"
 
+#define THREADS 256 /* of a block, at most */
+#define STAGED 64   /* words of text in a warp's part of shared memory */
+
 extern "C" __global__ void __launch_bounds__(256)
     fixed_values(const u64 *starts, const u32 *ranks, const u32 *fixed_at, const u32 *fixed_id, u64 *values,
                  const u64 *counters) {
@@ -22,21 +25,37 @@ extern "C" __global__ void __launch_bounds__(256)
         fixed_id[k] == SA_NO_ID ? SA_NOTHING : sa_value_of(fixed_id[k], 0, 0, 1);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+/* The text [at, end) in whole words and one more, as many as there is room for; called by a whole warp. */
+static __device__ __forceinline__ void stage_text(const u8 *text, u32 at, u32 end, u64 *staged) {
+  const u64 *words = (const u64 *)(text + (at & ~7u));
+  u32 n = min((end - 1) / 8 - at / 8 + 2, STAGED);
+  __syncwarp(); /* what was staged before is read */
+  for (u32 i = lane_id(); i < n; i += 32) staged[i] = words[i];
+  __syncwarp();
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
     probe_pieces(const u8 *text, const u32 *piece_start, const u64 *fixed, const u64 *slots, u32 bits, const u8 *arena,
                  u32 longest, u64 *values, u32 *missed, u64 *counters) {
+  __shared__ u64 staged[THREADS / 32 * STAGED];
   u64 n = counters[SA_COUNTER_PIECES];
   u32 lane = lane_id();
+  u64 *mine = staged + threadIdx.x / 32 * STAGED;
   for (u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x - lane; first < n; first += (u64)gridDim.x * blockDim.x) {
     u64 i = first + lane;
     bool miss = false;
-    if (i < n) {
-      u32 at = piece_start[i], length = piece_start[i + 1] - at;
-      if (!fixed || !(fixed[at >> 6] >> (at & 63) & 1)) {
-        u64 value = length <= longest ? table_find(slots, bits, arena, text, at, length, key_of(text, at, length)) : 0;
-        values[i] = value;
-        miss = value == 0;
-      }
+    u32 at = piece_start[min(i, n)], end = __shfl_down_sync(SA_FULL_WARP, at, 1);
+    if (lane == 31) end = piece_start[min(i + 1, n)];
+    u32 begin = __shfl_sync(SA_FULL_WARP, at, 0);
+    stage_text(text, begin, __shfl_sync(SA_FULL_WARP, end, 31), mine);
+    if (i < n && !(fixed && fixed[at >> 6] >> (at & 63) & 1)) {
+      u32 length = end - at, from = at - (begin & ~7u);
+      bool is_staged = (from + length - 1) / 8 + 1 < STAGED; /* with the word behind it, which key_of may load */
+      u64 value = 0;
+      if (length <= longest)
+        value = table_find(slots, bits, arena, is_staged ? (const u8 *)mine : text, is_staged ? from : at, length);
+      values[i] = value;
+      miss = value == 0;
     }
     u32 misses = __ballot_sync(SA_FULL_WARP, miss);
     if (misses == 0) continue;

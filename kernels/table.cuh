@@ -75,7 +75,8 @@ static __device__ __forceinline__ u32 slot_at(u32 hash, u32 step, u32 bits) {
 
 /* The value of a piece, 0 if the table does not have it. Nobody writes the table meanwhile. */
 static __device__ __forceinline__ u64 table_find(const u64 *slots, u32 bits, const u8 *arena, const u8 *text, u64 at,
-                                                 u32 n, piece_key key) {
+                                                 u32 n) {
+  piece_key key = key_of(text, at, n);
   for (u32 step = 0; step < SA_TABLE_STEPS; step++) {
     const ulonglong2 *slot = (const ulonglong2 *)(slots + SA_SLOT_WORDS * (u64)slot_at(key.hash, step, bits));
     ulonglong2 found = __ldg(slot);
