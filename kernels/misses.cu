@@ -28,7 +28,7 @@ static __device__ __forceinline__ u32 claim_slot(u64 *slots, u32 bits, u64 limit
         return slot;
       }
     }
-    if (was == SA_SLOT_READY) continue; /* another piece: the probe would have found this one */
+    if (was & SA_SLOT_READY) continue; /* another piece: the probe would have found this one */
     u32 other = piece_start[was - 1];
     if (piece_start[was] - other != n || !same_bytes(text, at, text, other, n)) continue;
     if (was > (u64)piece + 1) atomicMin(state, (u64)piece + 1);

@@ -5,7 +5,8 @@
  *   word 1      value (shared/value.h)
  *   word 2      the key's rest: bytes 8 to 15, zero-padded; of longer ones its length and where its bytes are, 32 bits
  *               each; of up to 7 bytes 0
- *   word 3      state: 0 empty; SA_SLOT_READY; or 1 + the number of a piece of this batch that is being merged
+ *   word 3      state: 0 empty; SA_SLOT_READY, and in the low half how often the piece was met (stage probe, hot_count);
+ *               or 1 + the number of a piece of this batch that is being merged
  *
  * So one load of 16 bytes has all that a piece of up to 7 bytes asks for, and words 2 and 3 are looked at where word 0
  * is equal. Word 0 of a slot is 0 until it is ready.
@@ -75,8 +76,7 @@ static __device__ __forceinline__ u32 slot_at(u32 hash, u32 step, u32 bits) {
 
 /* The value of a piece, 0 if the table does not have it. Nobody writes the table meanwhile. */
 static __device__ __forceinline__ u64 table_find(const u64 *slots, u32 bits, const u8 *arena, const u8 *text, u64 at,
-                                                 u32 n) {
-  piece_key key = key_of(text, at, n);
+                                                 u32 n, piece_key key) {
   for (u32 step = 0; step < SA_TABLE_STEPS; step++) {
     const ulonglong2 *slot = (const ulonglong2 *)(slots + SA_SLOT_WORDS * (u64)slot_at(key.hash, step, bits));
     ulonglong2 found = __ldg(slot);
