@@ -81,7 +81,7 @@ static __device__ __forceinline__ void emit(const u64 *values, const u32 *spill,
   u32 lane = lane_id();
   u64 n = counters[SA_COUNTER_PIECES], tiles = n / (PIECES * blockDim.x) + 1;
   for (;;) {
-    __syncthreads(); /* all of the last tile is read */
+    /* Of the last tile nothing is read any more but what is staged, and that is written three barriers from here. */
     if (threadIdx.x == 0) next_tile = (u32)atomicAdd(&counters[SA_COUNTER_TICKET_EMIT], (u64)1), spilled.n = 0;
     __syncthreads();
     u64 tile = next_tile;

@@ -453,18 +453,18 @@ def tile_ends(device: Device, n: int, threads: int) -> None:
     windows; spilled pieces everywhere, also over windows and longer than one; each a row."""
     source = random.Random(n)
     coder = Coder(device, "few", 13, 1 << 15, threads=min(threads, 256))
-    tile = 4 * min(threads, 256)
+    tile, kinds = 4 * min(threads, 256), (np.uint16, np.uint32)
     counts = {1, 2, 3, 31, 32, 33, 63, 64, 65, 127, 128, 129, tile - 1, tile, tile + 1}
     for i, count in enumerate(sorted(count for count in counts if count <= n // 2 + 3)):
         few = [source.choice((b"z", b"zy", b"zyx", b"zyxwv", b"zyxwvutsr")) for _ in range(count)]
-        coder.check(few, rows=range(count), dtype=(np.uint16, np.uint32)[i % 2])
+        for kind in kinds if count == tile else (kinds[i % 2],):
+            coder.check(few, rows=range(count), dtype=kind)
     for i, total in enumerate((2047, 2048, 2049, 4096, 4100) if n > 1 else ()):
         dense = [b"zyxwvut"] * (min(tile, 300) - 1)
         left = total - 7 * len(dense)
         dense += [b"z" * left] if left > 0 else []
         source.shuffle(dense)
-        kind = (np.uint16, np.uint32)[i % 2]
-        coder.check([b"y", *dense], {0: NO_ID}, range(len(dense)), kind)
+        coder.check([b"y", *dense], {0: NO_ID}, range(len(dense)), kinds[i % 2])
 
 
 def alignments(device: Device, n: int, threads: int) -> None:
