@@ -452,7 +452,7 @@ def tile_ends(device: Device, n: int, threads: int) -> None:
     """Emit: pieces around its tiles and around what two lanes and two loads have; ids around its
     windows; spilled pieces everywhere, also over windows and longer than one; each a row."""
     source = random.Random(n)
-    coder = Coder(device, "few", 13, 1 << 15, threads=min(threads, 256))
+    coder = Coder(device, "few", 13, 1 << 15, threads=min(threads, 256), blocks=2)
     tile, kinds = 4 * min(threads, 256), (np.uint16, np.uint32)
     counts = {1, 2, 3, 31, 32, 33, 63, 64, 65, 127, 128, 129, tile - 1, tile, tile + 1}
     for i, count in enumerate(sorted(count for count in counts if count <= n // 2 + 3)):
