@@ -149,8 +149,11 @@ extern "C" __global__ void __launch_bounds__(256)
   batch_rows rows = {row_offsets, offset_bytes, n_rows, validity, validity_offset};
   for (u64 row = (u64)blockIdx.x * blockDim.x + threadIdx.x; row <= n_rows; row += (u64)gridDim.x * blockDim.x) {
     u64 piece = piece_rank(starts, ranks, row_offset(rows, row));
-    u64 sum = group_ids[piece / 32];
-    for (u64 i = piece / 32 * 32; i < piece; i++) sum += sa_value_ids(values[i]);
+    u64 sum = group_ids[piece / 32], two[2];
+    for (u64 i = piece / 32 * 32; i < piece; i += 2) {
+      load_two(values, i, piece, two);
+      sum += sa_value_ids(two[0]) + sa_value_ids(two[1]);
+    }
     id_offsets[row] = (i64)sum;
   }
 }
