@@ -448,6 +448,17 @@ def hot_words(pieces: Sequence[bytes]) -> dict[int, tuple[int, ...]]:
     }
 
 
+def same_starts(device: Device, n: int, threads: int) -> None:
+    """Pieces of one length whose first 7 bytes are equal, in a table so small that they meet; and
+    between them long ones that found no room for their bytes, which are nobody's."""
+    coder = Coder(device, "few", 11, 0, 1 << 14, threads=min(threads, 256))
+    short = [b"abcdefg%04d" % i for i in range(n // 8 + 2)]
+    long = [b"%020d" % i for i in range(n // 25)]
+    coder.check(short + long)
+    coder.check(long + short)
+    assert coder.fetched["MISSES"] == len(long)
+
+
 def tile_ends(device: Device, n: int, threads: int) -> None:
     """Emit: pieces around its tiles and around what two lanes and two loads have; ids around its
     windows; spilled pieces everywhere, also over windows and longer than one; each a row."""
@@ -482,7 +493,7 @@ CASES: dict[str, Callable[[Device, int, int], None]] = {
     case.__name__: case
     for case in (
         mixed, not_monotone, left_out, suffixes, tokens_first, full, equal_misses, long_pieces,
-        joins, met_again, hot_pieces, tile_ends, alignments,
+        joins, met_again, hot_pieces, same_starts, tile_ends, alignments,
     )
 }  # fmt: skip
 
