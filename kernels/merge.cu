@@ -42,8 +42,10 @@ extern "C" __global__ void __launch_bounds__(256, 2)
   for (u64 j = (u64)blockIdx.x * threads + threadIdx.x; j < n_work; j += (u64)gridDim.x * threads) {
     u32 k = work[j], piece = missed[k], at = piece_start[piece], length = piece_start[piece + 1] - at, n = 0;
     u32 last = 0; /* the byte of symbol n - 1 */
-    for (u32 i = 0; i < length; i++) {
-      u32 byte = text[at + i];
+    u64 bytes = 0;
+    for (u32 i = 0; i < length; i++, bytes >>= 8) {
+      if (i % 8 == 0) bytes = word_at(text, at + i); /* byte by byte, each is a sector of its own to the warp */
+      u32 byte = (u32)bytes & 0xFF;
       if (leaves_out && left_out[byte]) continue;
       ids[n * threads] = byte_ids[byte];
       if (n > 0) rank[(n - 1) * threads] = byte_pair_rank[last << 8 | byte];

@@ -18,7 +18,7 @@ static __device__ __forceinline__ u32 claim_slot(u64 *slots, u32 bits, u64 limit
   piece_key key = key_of(text, at, n);
   for (u32 step = 0; step < SA_TABLE_STEPS; step++) {
     u32 slot = slot_at(key.hash, step, bits);
-    u64 *state = &slots[SA_SLOT_WORDS * (u64)slot + 3];
+    u64 *state = &slots[SA_SLOT_WORDS * (u64)slot + SA_SLOT_STATE];
     u64 was = ld_relaxed(state);
     if (was == 0) {
       if (ld_relaxed(&table_counters[SA_TABLE_USED]) >= limit) return SA_NO_SLOT;
@@ -28,7 +28,7 @@ static __device__ __forceinline__ u32 claim_slot(u64 *slots, u32 bits, u64 limit
         return slot;
       }
     }
-    if (was == SA_SLOT_READY) continue; /* another piece: the probe would have found this one */
+    if (was & SA_SLOT_READY) continue; /* another piece: the probe would have found this one */
     u32 other = piece_start[was - 1];
     if (piece_start[was] - other != n || !same_bytes(text, at, text, other, n)) continue;
     if (was > (u64)piece + 1) atomicMin(state, (u64)piece + 1);
@@ -50,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 static __device__ __forceinline__ bool is_first(const u64 *slots, u32 slot, u32 piece) {
-  return slot == SA_NO_SLOT || ld_relaxed(&slots[SA_SLOT_WORDS * (u64)slot + 3]) == (u64)piece + 1;
+  return slot == SA_NO_SLOT || ld_relaxed(&slots[SA_SLOT_WORDS * (u64)slot + SA_SLOT_STATE]) == (u64)piece + 1;
 }
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -80,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(256)
     resolve(const u32 *missed, const u32 *slot_of, const u64 *slots, u64 *values, const u64 *counters) {
   u64 n = counters[SA_COUNTER_MISSES];
   for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < n; k += (u64)gridDim.x * blockDim.x)
-    if (slot_of[k] != SA_NO_SLOT) values[missed[k]] = slots[SA_SLOT_WORDS * (u64)slot_of[k] + 2];
+    if (slot_of[k] != SA_NO_SLOT) values[missed[k]] = slots[SA_SLOT_WORDS * (u64)slot_of[k] + SA_SLOT_VALUE];
 }
 
 extern "C" __global__ void __launch_bounds__(256)

@@ -25,12 +25,11 @@ static __device__ __forceinline__ u64 warp_sum(u64 value) {
   return value;
 }
 
-/* Sum of the threads before this one; *total: of all. warp_sums: u32[33] in shared memory, free for other use
- * after the next barrier. blockDim.x is a multiple of 32, the block has one dimension. */
-static __device__ __forceinline__ u32 block_exclusive_sum(u32 value, u32 *warp_sums, u32 *total) {
+/* Sum of the warps before this one, given a warp's own in lane 31; *total: of all. warp_sums: u32[33] in shared
+ * memory, free for other use after the next barrier. blockDim.x is a multiple of 32, the block has one dimension. */
+static __device__ __forceinline__ u32 warps_before(u32 sum_of_warp, u32 *warp_sums, u32 *total) {
   u32 lane = lane_id(), warp = threadIdx.x / 32, warps = blockDim.x / 32;
-  u32 inclusive = warp_inclusive_sum(value);
-  if (lane == 31) warp_sums[warp] = inclusive;
+  if (lane == 31) warp_sums[warp] = sum_of_warp;
   __syncthreads();
   if (warp == 0) {
     u32 sum = lane < warps ? warp_sums[lane] : 0, before = warp_inclusive_sum(sum) - sum;
@@ -39,7 +38,13 @@ static __device__ __forceinline__ u32 block_exclusive_sum(u32 value, u32 *warp_s
   }
   __syncthreads();
   *total = warp_sums[32];
-  return warp_sums[warp] + inclusive - value;
+  return warp_sums[warp];
+}
+
+/* Sum of the threads before this one; else as warps_before. */
+static __device__ __forceinline__ u32 block_exclusive_sum(u32 value, u32 *warp_sums, u32 *total) {
+  u32 inclusive = warp_inclusive_sum(value);
+  return warps_before(inclusive, warp_sums, total) + inclusive - value;
 }
 
 /* ---- decoupled look-back: sums over tiles in one pass ----

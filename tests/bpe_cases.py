@@ -181,7 +181,8 @@ def _whole(name: str) -> dict[bytes, int]:
 class Coder:
     """A model on a device with a table of pieces, as an encoder keeps them.
 
-    threads: of blocks. window: of long pieces. fetched: what the last batch left, by name.
+    threads: of blocks. window: of long pieces. hot: whether every batch makes the hot table of the
+    next one. fetched: what the last batch left, by name.
     """
 
     device: Device
@@ -193,6 +194,7 @@ class Coder:
     threads: int = 64
     blocks: int = 7
     window: int = 4096
+    hot: bool = False
     fetched: dict[str, int] = field(default_factory=dict)
     table: bpe.PieceTable = field(init=False)
     model: bpe.ModelTables = field(init=False)
@@ -237,13 +239,15 @@ class Coder:
         pieces = bpe.Pieces(text, n, piece_start, n, counters, fixed_bits)
         table.room_for(n)
         shape = {"threads": self.threads, "blocks": self.blocks}
-        missed = bpe.probe(device, table, pieces, values, **shape)
+        missed = bpe.probe(device, table, pieces, values, hot=table.has_hot, **shape)
         misses = bpe.claim(device, table, pieces, missed, **shape)
         bpe.merge(
             device, self.model, table, pieces, misses, values, **shape,
             long_threads=self.threads, long_window=self.window,
         )  # fmt: skip
         bpe.resolve(device, table, pieces, misses, values, **shape)
+        if self.hot:
+            bpe.make_hot(device, table, pieces, **shape)
         ids = device.empty(max(n, 1), dtype)
         group_ids = stage_emit.emit(device, values, n, table.spill, ids, counters, **shape)
         offsets = np.append(starts[list(rows)], n)
@@ -404,11 +408,92 @@ def met_again(device: Device, n: int, threads: int) -> None:
     assert coder.fetched["MISSES"] == 0
 
 
+def hot_pieces(device: Device, n: int, threads: int) -> None:
+    """Short pieces by the hot table: keys with one home, values of every kind, pieces that differ
+    in zeros or in length alone, long ones that start as short ones do."""
+    source = random.Random(n)
+    for name, letters in (("few", b"abcde"), ("sparse", b"ab q")):
+        coder = Coder(device, name, 13, threads=min(threads, 256), hot=True)
+        alike = [b"a", b"a\0", b"a\0\0", b"\0", b"\0\0", b"\0" * 7, b"\0" * 8, b"zzzzzzz", b"zzzz"]
+        alike += [b"abcdefg", b"abcdefg\0", b"abcdefgh", b"abcdefg" * 2, b"abcdefg" * 3]
+        words = [bytes(source.choices(letters, k=source.randrange(1, 8))) for _ in range(n // 3)]
+        pieces = [*alike, *source.choices(words or alike, k=n // 3), *words]
+        coder.check(pieces)
+        pairs = hot_words(pieces)
+        found = device.to_host(coder.table.hot).reshape(-1, 2)
+        for home, word in enumerate(found[:, 0].tolist()):
+            assert word in pairs.get(home, (0,)), home
+        source.shuffle(pieces)
+        coder.check([*pieces, b"abcd", b"aaaaaaa"], fixed={0: NO_ID, 1: 7})
+        coder.table.clear()
+        assert not coder.table.has_hot
+        coder.check(pieces)
+
+
+def hot_words(pieces: Sequence[bytes]) -> dict[int, tuple[int, ...]]:
+    """Home in the hot table → first words of the slots that may be there: met most of all there."""
+    homes: dict[int, dict[int, int]] = {}
+    for piece in pieces:
+        if len(piece) > 7:
+            continue
+        word = int.from_bytes(piece.ljust(7, b"\0") + bytes([len(piece)]), "little")
+        low, high = word & 0xFFFFFFFF, word >> 32
+        hashed = (low * 0x9E3779B1 + high * 0x85EBCA77) & 0xFFFFFFFF  # kernels/shared/hash.h
+        times = homes.setdefault(hashed >> 21, {})
+        times[word] = times.get(word, 0) + 1
+    most = {home: max(times.values()) for home, times in homes.items()}
+    return {
+        home: tuple(word for word, n in times.items() if n == most[home])
+        for home, times in homes.items()
+    }
+
+
+def same_starts(device: Device, n: int, threads: int) -> None:
+    """Pieces of one length whose first 7 bytes are equal, in a table so small that they meet; and
+    between them long ones that found no room for their bytes, which are nobody's."""
+    coder = Coder(device, "few", 11, 0, 1 << 14, threads=min(threads, 256))
+    short = [b"abcdefg%04d" % i for i in range(n // 8 + 2)]
+    long = [b"%020d" % i for i in range(n // 25)]
+    coder.check(short + long)
+    coder.check(long + short)
+    assert coder.fetched["MISSES"] == len(long)
+
+
+def tile_ends(device: Device, n: int, threads: int) -> None:
+    """Emit: pieces around its tiles and around what two lanes and two loads have; ids around its
+    windows; spilled pieces everywhere, also over windows and longer than one; each a row."""
+    source = random.Random(n)
+    coder = Coder(device, "few", 13, 1 << 15, threads=min(threads, 256), blocks=2)
+    tile, kinds = 4 * min(threads, 256), (np.uint16, np.uint32)
+    counts = {1, 2, 3, 31, 32, 33, 63, 64, 65, 127, 128, 129, tile - 1, tile, tile + 1}
+    for i, count in enumerate(sorted(count for count in counts if count <= n // 2 + 3)):
+        few = [source.choice((b"z", b"zy", b"zyx", b"zyxwv", b"zyxwvutsr")) for _ in range(count)]
+        for kind in kinds if count == tile else (kinds[i % 2],):
+            coder.check(few, rows=range(count), dtype=kind)
+    for i, total in enumerate((2047, 2048, 2049, 4096, 4100) if n > 1 else ()):
+        dense = [b"zyxwvut"] * (min(tile, 300) - 1)
+        left = total - 7 * len(dense)
+        dense += [b"z" * left] if left > 0 else []
+        source.shuffle(dense)
+        coder.check([b"y", *dense], {0: NO_ID}, range(len(dense)), kinds[i % 2])
+
+
+def alignments(device: Device, n: int, threads: int) -> None:
+    """Probe: a warp's pieces fill its part of shared memory, at every position in a word."""
+    coder = Coder(device, "few", 13, 1 << 15, threads=min(threads, 256))
+    for length in (15, 16, 17, 33) if n > 1 else (16,):
+        for lead in range(1, 9):
+            pieces = [b"x" * lead, *(b"%0*d" % (length, i) for i in range(36))]
+            coder.check(pieces)
+            coder.check(pieces[::-1])
+            assert coder.fetched["MISSES"] == 0
+
+
 CASES: dict[str, Callable[[Device, int, int], None]] = {
     case.__name__: case
     for case in (
         mixed, not_monotone, left_out, suffixes, tokens_first, full, equal_misses, long_pieces,
-        joins, met_again,
+        joins, met_again, hot_pieces, same_starts, tile_ends, alignments,
     )
 }  # fmt: skip
 

@@ -114,9 +114,11 @@ def survives(mutant: Mutant, file: Path, module: str, cases: list[str]) -> bool:
             f"source.kernels_folder = _build.kernels_folder = lambda: Path({name!r}) / 'kernels'\n"
             f"from tests.mutate_kernels import run_cases\nrun_cases({module!r}, {cases!r})\n"
         )
-        done = subprocess.run(
-            [sys.executable, "-c", code], cwd=tree, capture_output=True, timeout=300, check=False
-        )
+        command = [sys.executable, "-c", code]
+        try:
+            done = subprocess.run(command, cwd=tree, capture_output=True, timeout=300, check=False)
+        except subprocess.TimeoutExpired:
+            return False  # as good as a hang
         return done.returncode == 0
 
 

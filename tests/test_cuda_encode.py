@@ -105,6 +105,18 @@ def test_cupy(monkeypatch: pytest.MonkeyPatch, lazy: Any) -> None:
     np.testing.assert_array_equal(np.from_dlpack(kept.values), want)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_hot_table(monkeypatch: pytest.MonkeyPatch, test_data: Path, name: str) -> None:
+    """Batches of any size make and use it."""
+    monkeypatch.setattr("saphira_gpu.engines.cuda.pipeline._HOT_LEAST", 0)
+    tokenizer, device = Tokenizer.load(name), HostDevice()
+    columns = [*corpora(test_data, 20_000).values(), pa.array(ADVERSARIAL, pa.binary())]
+    for column in columns:
+        same(tokenizer, column, device)
+    assert device.counters["hot_fill"]["launches"] == 1
+    assert device.counters["probe_hot"]["launches"] == len(columns) - 1
+
+
 def test_rewriting_models() -> None:
     """The core makes the new text, the device goes on from there."""
     column = pa.array(["a\u030a b", "Hello", None, "", "x<|endoftext|>e\u0301 y", "\ufb01ne"] * 3)

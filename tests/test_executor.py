@@ -78,6 +78,9 @@ def test_counters() -> None:
     assert counted["shared_reads"] == counted["shared_writes"] == 3 * 256
     assert counted["collectives"] == 2 * 3 * 8
     assert counted["barriers"] == counted["global_atomics"] == 0
+    # one round reads what came in, two what is written three times
+    sectors = {numbers.pointer: (8 * 4, 8 * 4), out.pointer: (5 * 8 * 4, 8 * 4)}
+    assert device.traffic["reverse_warps"] == sectors
 
 
 def test_sectors_of_scattered_reads() -> None:

@@ -24,12 +24,14 @@ struct hx_kernel {
 };
 
 /* Memory that a launch may touch. init: a byte for each byte, 1 = written; null = all of it is. granule:
- * bytes of an element, for the race check. */
+ * bytes of an element, for the race check. sectors: what the launch has added to those of hx_counters here;
+ * distinct: how many different ones these were. */
 struct hx_region {
   const char *name; /* for messages */
   hx_u64 base, size;
   hx_u8 *init;
   int granule, read_only;
+  hx_u64 sectors, distinct;
 };
 
 struct hx_options {
@@ -102,7 +104,7 @@ void *hx_shared_dynamic(int align, int granule);
 /* Of hx_param, hx_kernel, hx_region, hx_options, hx_counters, hx_fault: Python compares them with its own. */
 extern const int hx_struct_sizes[6];
 
-int hx_launch(const hx_kernel *kernel, const hx_options *options, void *const *args, const hx_region *regions,
+int hx_launch(const hx_kernel *kernel, const hx_options *options, void *const *args, hx_region *regions,
               int n_regions, hx_counters *counters, hx_fault *fault);
 }
 

@@ -161,7 +161,7 @@ void access_global(uint64_t address, uint32_t size, unsigned kind, const Where &
   if (kind & kStrong) return; /* counted as an atomic */
   (write ? g->counters->global_writes : g->counters->global_reads)++;
   (write ? g->counters->global_write_bytes : g->counters->global_read_bytes) += size;
-  if (g->count) count_access(address, size, write, where.pc);
+  if (g->count) count_access(region, address, size, write, where.pc);
 }
 
 }  // namespace
@@ -234,14 +234,14 @@ void hx_ldg(const void *p, int size, const char *file, int line) {
 
 /* ---- a launch's memory ---- */
 
-bool memory_begin(const hx_region *regions, int n) {
+bool memory_begin(hx_region *regions, int n) {
   dl_iterate_phdr(find_image, nullptr);
   g->regions.reserve(static_cast<size_t>(n));
   for (int i = 0; i < n; i++) {
     /* A power of two, or the element isn't one access anyway. */
     auto granule = static_cast<uint32_t>(regions[i].granule);
     if (granule & (granule - 1) || granule > 16 || regions[i].size % granule) granule = 1;
-    g->regions.push_back({regions[i], granule, nullptr});
+    g->regions.push_back({regions[i], granule, nullptr, {}});
   }
   return true;
 }

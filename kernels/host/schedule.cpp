@@ -297,7 +297,7 @@ hx_xyz hx_grid_size() { return {g->options->grid[0], g->options->grid[1], g->opt
 const int hx_struct_sizes[6] = {sizeof(hx_param),   sizeof(hx_kernel),   sizeof(hx_region),
                                 sizeof(hx_options), sizeof(hx_counters), sizeof(hx_fault)};
 
-int hx_launch(const hx_kernel *kernel, const hx_options *options, void *const *args, const hx_region *regions,
+int hx_launch(const hx_kernel *kernel, const hx_options *options, void *const *args, hx_region *regions,
               int n_regions, hx_counters *counters, hx_fault *fault) {
   auto launch = std::make_unique<Launch>();
   g = launch.get();

@@ -98,9 +98,10 @@ struct Block {
 };
 
 struct Region {
-  hx_region is;
+  hx_region &is;
   uint32_t granule;
   Cell *cells;
+  std::vector<bool> met; /* its sectors of 32 bytes, where they are counted */
 };
 
 /* Shared memory of a block: the 227 KB that a thread block can have, and red zones. */
@@ -145,7 +146,7 @@ void resolve_active(Warp *warp);
 void report_deadlock();
 
 /* memory.cpp */
-bool memory_begin(const hx_region *regions, int n);
+bool memory_begin(hx_region *regions, int n);
 void memory_end();
 void shared_begin(Block *block);
 std::string describe(uint64_t address); /* for messages */
@@ -161,7 +162,7 @@ void learn(uint64_t address, bool acquire);
 void publish(uint64_t address, bool release, bool modify);
 
 /* count.cpp */
-void count_access(uint64_t address, uint32_t size, bool write, uint64_t pc);
+void count_access(Region *region, uint64_t address, uint32_t size, bool write, uint64_t pc);
 void count_flush(Warp *warp);
 void count_clear();
 

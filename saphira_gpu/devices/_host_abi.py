@@ -31,6 +31,8 @@ class Region(ctypes.Structure):
         ("init", c_void_p),
         ("granule", c_int),
         ("read_only", c_int),
+        ("sectors", c_uint64),
+        ("distinct", c_uint64),
     )
 
 

@@ -92,8 +92,9 @@ class HostDevice:
     """A Device on the CPU. Needs g++ (on Linux) the first time that it sees a kernel.
 
     check: memory, initialisation, races. count: sectors per warp access too. counters: by kernel,
-    summed over launches; see hx_counters in kernels/host/abi.h. seconds: limit of one launch, in
-    processor time.
+    summed over launches; see hx_counters in kernels/host/abi.h. traffic: with count, by kernel and
+    address of an argument's array, its sectors per warp access and, of each launch, the different
+    ones among them. seconds: limit of one launch, in processor time.
     stall_rounds: how long threads may spin while nothing else happens. stack_bytes: per thread.
     ucontext: the portable fiber switch.
 
@@ -108,6 +109,7 @@ class HostDevice:
     stack_bytes: int = 65_536
     ucontext: bool = False
     counters: dict[str, dict[str, int]] = field(default_factory=dict)
+    traffic: dict[str, dict[int, tuple[int, int]]] = field(default_factory=dict)
     _memories: weakref.WeakSet[Memory] = field(default_factory=weakref.WeakSet)
     _modules: dict[tuple[str, bool, bool], _build.Module] = field(default_factory=dict)
     _lasting: weakref.WeakSet[Memory] = field(default_factory=weakref.WeakSet)
@@ -256,6 +258,11 @@ class HostKernel:
         sums["launches"] += 1
         for key, value in counters.items():
             sums[key] = sums.get(key, 0) + value
+        if device.count:
+            met = device.traffic.setdefault(self.name, {})
+            for region in table[: len(regions)]:
+                sectors, distinct = met.get(region.base, (0, 0))
+                met[region.base] = sectors + region.sectors, distinct + region.distinct
         run = f"{'check' if device.check else 'fast'} build, schedule {device.schedule}"
         if fault.name:
             raise self._fault(fault, run)

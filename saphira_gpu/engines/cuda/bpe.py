@@ -29,6 +29,12 @@ _MIDDLE_WINDOW = 512
 _LONG_WINDOW = 4096
 # Blocks of 256 threads beyond these find no more room on any GPU.
 _BLOCKS = 2048
+# Slots of the hot table, HOT of kernels/probe.cu, and its blocks: each copies the table, and no GPU
+# has room for more of them at a time.
+_HOT = 2048
+_HOT_BLOCKS = 1024
+# Pieces of a batch that are counted for it.
+_HOT_PIECES = 4 << 20
 # Blocks that merge by windows; each has its shared memory.
 _WINDOW_BLOCKS = 512
 
@@ -87,6 +93,8 @@ class PieceTable:
     bits: of the number of slots, 32 bytes each; raised where tokens would take more than a quarter.
     arena_bytes: for pieces of more than 15 bytes. kept_ids: for values of more than three ids.
     limit: slots that may be used, half by default. Raises MemoryError if tokens find no room.
+
+    has_hot: whether `make_hot` has made the hot table since the table was new or cleared.
     """
 
     def __init__(
@@ -120,11 +128,15 @@ class PieceTable:
         self.arena = device.zeros(self.arena_bytes + 64, np.uint8)
         self.spill = device.empty(kept_ids, np.uint32)
         self.counters = device.zeros(table_numbers()["COUNTERS"], np.uint64)
+        self.hot = device.zeros(2 * _HOT, np.uint64)
+        self.best = device.zeros(_HOT, np.uint64)
+        self.has_hot = False
         self._seed()
 
     @property
     def nbytes(self) -> int:
-        return int(self.slots.nbytes + self.arena.nbytes + self.spill.nbytes)
+        arrays = (self.slots, self.arena, self.spill, self.hot, self.best)
+        return sum(int(array.nbytes) for array in arrays)
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -159,6 +171,7 @@ class PieceTable:
         with self._device.current():
             self.slots.fill(0)
             self.counters.fill(0)
+        self.has_hot = False
         self._seed()
 
     def _seed(self, threads: int = 256) -> None:
@@ -213,21 +226,46 @@ def probe(
     pieces: Pieces,
     values: Any,
     *,
+    hot: bool = False,
     threads: int = 256,
     blocks: int = _BLOCKS,
 ) -> Any:
     """Values of the pieces that the table has, 0 for others; uint64[bound].
 
-    Returns the others: uint32[bound], counters[SA_COUNTER_MISSES] piece numbers in any order.
+    hot: by a look into the hot table first, which was made. Returns the others: uint32[bound],
+    counters[SA_COUNTER_MISSES] piece numbers in any order.
     """
     missed = device.empty(max(pieces.bound, 1), np.uint32)
+    more = (table.hot,) if hot else ()
     args = (
         *(pieces.text, pieces.piece_start, pieces.fixed, table.slots, np.uint32(table.bits)),
-        *(table.arena, np.uint32(table.longest), values, missed, pieces.counters),
+        *(table.arena, np.uint32(table.longest), *more, values, missed, pieces.counters),
     )
-    shape = grid(pieces.bound, threads, blocks)
-    device.kernel("probe.cu", "probe_pieces")(shape, (threads,), args)
+    shape = grid(pieces.bound, threads, min(blocks, _HOT_BLOCKS) if hot else blocks)
+    name = "probe_hot" if hot else "probe_pieces"
+    device.kernel("probe.cu", name)(shape, (threads,), args)
     return missed
+
+
+def make_hot(
+    device: Device,
+    table: PieceTable,
+    pieces: Pieces,
+    *,
+    threads: int = 256,
+    blocks: int = _BLOCKS,
+) -> None:
+    """Makes the hot table of the pieces that a batch, which has its values, met most."""
+    bits = np.uint32(table.bits)
+    args: tuple[Any, ...] = (pieces.text, pieces.piece_start, table.slots, bits)
+    args = (*args, np.uint64(_HOT_PIECES), pieces.counters)
+    shape = grid(min(pieces.bound, _HOT_PIECES), threads, blocks)
+    device.kernel("probe.cu", "hot_count")(shape, (threads,), args)
+    args = (table.slots, bits, table.best)
+    device.kernel("probe.cu", "hot_pick")(grid(1 << table.bits, threads, blocks), (threads,), args)
+    args = (table.slots, table.best, table.hot)
+    device.kernel("probe.cu", "hot_fill")(grid(_HOT, threads, blocks), (threads,), args)
+    table.has_hot = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

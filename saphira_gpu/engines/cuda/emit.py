@@ -10,7 +10,7 @@ from saphira_gpu.devices import Device
 from saphira_gpu.engines.cuda.bpe import grid
 from saphira_gpu.engines.cuda.rows import DeviceRows
 
-_TILE = 1024  # TILE of kernels/emit.cu
+_PIECES = 4  # of a thread: PIECES of kernels/emit.cu
 _BLOCKS = 2048
 
 
@@ -32,10 +32,11 @@ def emit(
     before each 32 pieces.
     """
     group_ids = device.empty(bound // 32 + 1, np.uint64)
-    states = device.zeros(bound // _TILE + 1, np.uint64)
+    tile = _PIECES * threads
+    states = device.zeros(bound // tile + 1, np.uint64)
     kernel = device.kernel("emit.cu", f"emit_u{8 * ids.dtype.itemsize}")
     args = (values, spill, ids, group_ids, states, counters)
-    kernel(grid(bound + 1, _TILE, blocks), (threads,), args)
+    kernel(grid(bound + 1, tile, blocks), (threads,), args)
     return group_ids
 
 
