@@ -120,7 +120,7 @@ static uint32_t first_bits(int64_t entries, uint32_t max_bits) {
 int sa_cache_init(sa_cache *c, int64_t bytes, int64_t text) {
   memset(c, 0, sizeof *c);
   c->on = bytes >= SA_CACHE_SMALLEST;
-  /* a quarter each for the tables behind and for spilled ids, an eighth for the second hot table, the rest for the others */
+  /* a quarter each for the tables behind and for spilled ids, a sixth for the second hot table, the rest for the others */
   c->spill_max = c->on ? bytes / 4 / (int64_t)sizeof *c->spill : 0;
   if (c->spill_max < 2 * CHUNK_IDS) c->spill_max = 2 * CHUNK_IDS;
   if (c->spill_max > UINT32_MAX) c->spill_max = UINT32_MAX;
@@ -128,15 +128,15 @@ int sa_cache_init(sa_cache *c, int64_t bytes, int64_t text) {
   c->spill = malloc((size_t)(c->spill_capacity + SA_SPILL_BEYOND) * sizeof *c->spill);
   if (!c->spill) return 0;
   if (!c->on) return 1;
-  c->hot8_max_bits = log2_floor(smaller(bytes / 16, HOT8_MAX) / (int64_t)sizeof(sa_entry8));
-  c->hot16_max_bits = log2_floor(smaller(bytes / 8, HOT16_MAX) / (int64_t)sizeof(sa_entry16));
+  c->hot8_max_bits = log2_floor(smaller(bytes / 24, HOT8_MAX) / (int64_t)sizeof(sa_entry8));
+  c->hot16_max_bits = log2_floor(smaller(bytes / 6, HOT16_MAX) / (int64_t)sizeof(sa_entry16));
   c->back.max_bits = log2_floor(bytes / 4 / (int64_t)sizeof(sa_entry16));
   c->longer.max_bits = log2_floor(bytes / 4 / (int64_t)sizeof(sa_entry_long));
   c->hot8_bits = first_bits(text / 128, c->hot8_max_bits);
   c->hot16_bits = first_bits(text / 256, c->hot16_max_bits);
   c->back.bits = first_bits(text / 256, c->back.max_bits);
   c->longer.bits = first_bits(text / 1024, c->longer.max_bits);
-  c->arena_max = smaller(bytes / 16, UINT32_MAX);
+  c->arena_max = smaller(bytes / 24, UINT32_MAX);
   c->arena_capacity = smaller(c->arena_max, 64 << 10);
   c->hot8 = zeroed(sizeof *c->hot8 << c->hot8_bits);
   c->hot16 = zeroed(sizeof *c->hot16 << c->hot16_bits);

@@ -32,7 +32,7 @@ ffi: Any = _ffi
 lib: Any = _lib
 
 # 2^19 slots for pieces of up to 15 bytes and 2^18 for longer ones, when they have grown to it.
-DEFAULT_CACHE_BYTES = 64 << 20
+DEFAULT_CACHE_BYTES = 96 << 20
 
 Special = Literal["plain", "parse", "hf_plain", "error"]
 SPECIAL: dict[str, int] = {
