@@ -103,4 +103,44 @@ static inline void sa_probe16(const sa_entry16 *table, const u64 *set, const u64
   }
 }
 
+/* Four values at a time, unless one is spilled. Each stands twice in a register: its ids are the bits from 0, from 20
+ * (moved up into the second lane) and from 40 on. *spilled: groups with one that is. */
+static inline uint32_t *sa_put_sparse(const uint32_t *spill, const uint64_t *values, u32 n, uint32_t *out,
+                                      u32 *spilled) {
+  const __m256i counts = _mm256_set1_epi64x((long long)3 << 60), zero = _mm256_setzero_si256();
+  const __m256i down = _mm256_setr_epi64x(0, 40, 0, 40), up = _mm256_setr_epi64x(12, 0, 12, 0);
+  const __m256i ids = _mm256_setr_epi32(0xFFFFF, 0xFFFFF, 0xFFFFF, 0, 0xFFFFF, 0xFFFFF, 0xFFFFF, 0);
+  u32 k = 0;
+  for (; k + 4 <= n; k += 4) {
+    const __m256i v = _mm256_loadu_si256((const __m256i *)(values + k));
+    const __m256i none = _mm256_cmpeq_epi64(_mm256_and_si256(v, counts), zero);
+    if (__builtin_expect(!_mm256_testz_si256(none, none), 0)) {
+      for (u32 i = 0; i < 4; i++) out = sa_put_one(spill, values[k + i], out);
+      ++*spilled;
+      continue;
+    }
+    const __m256i two[2] = {_mm256_permute4x64_epi64(v, 0x50), _mm256_permute4x64_epi64(v, 0xFA)};
+    for (u32 i = 0; i < 2; i++) {
+      const __m256i each = _mm256_and_si256(
+          _mm256_blend_epi32(_mm256_srlv_epi64(two[i], down), _mm256_sllv_epi64(two[i], up), 0x22), ids);
+      _mm_storeu_si128((__m128i *)out, _mm256_castsi256_si128(each));
+      out += values[k + 2 * i] >> 60;
+      _mm_storeu_si128((__m128i *)out, _mm256_extracti128_si256(each, 1));
+      out += values[k + 2 * i + 1] >> 60;
+    }
+  }
+  for (; k < n; k++) out = sa_put_one(spill, values[k], out);
+  return out;
+}
+
+/* Where many are spilled: one after the other. *spilled: how many. */
+static inline uint32_t *sa_put_dense(const uint32_t *spill, const uint64_t *values, u32 n, uint32_t *out,
+                                     u32 *spilled) {
+  for (u32 k = 0; k < n; k++) {
+    *spilled += sa_value_count(values[k]) == 0;
+    out = sa_put_one(spill, values[k], out);
+  }
+  return out;
+}
+
 #endif
