@@ -72,7 +72,7 @@ static uint64_t read_all(const uint8_t *text, int64_t n) {
 }
 
 /* The chunks of the encoder up to `stage`, tables left as they are: a piece they lack has a value of no ids. A
- * chunk's last piece, whose end is in the next one, is left out: the encoder sees to it apart. Returns a number that
+ * chunk's last piece, whose end is in the next one, is left out: the encoder takes it along with the next chunk's. Returns a number that
  * depends on all that was done. */
 static int64_t pass(sa_context *c, int stage, const uint8_t *text, const int64_t *offsets, int64_t n_rows,
                     uint32_t *ids, int64_t *row_ids, bench_counts *counts) {
