@@ -370,6 +370,15 @@ def equal_misses(device: Device, n: int, threads: int) -> None:
     assert coder.fetched["MISSES"] == 0
 
 
+def strides(device: Device, n: int, threads: int) -> None:
+    """Several times as many misses as a grid has threads."""
+    source = random.Random(n)
+    coder = Coder(device, "few", threads=32, blocks=1 + n % 2)
+    pieces = [bytes(source.choices(b"abcde", k=source.randint(4, 9))) for _ in range(160)]
+    coder.check([*pieces, *pieces[::-1]])
+    assert coder.fetched["WORK_SHORT"] > 128
+
+
 def long_pieces(device: Device, n: int, threads: int) -> None:
     """Windows: one, some, and where they don't do."""
     source = random.Random(n)
@@ -407,10 +416,12 @@ def met_again(device: Device, n: int, threads: int) -> None:
 CASES: dict[str, Callable[[Device, int, int], None]] = {
     case.__name__: case
     for case in (
-        mixed, not_monotone, left_out, suffixes, tokens_first, full, equal_misses, long_pieces,
-        joins, met_again,
+        mixed, not_monotone, left_out, suffixes, tokens_first, full, equal_misses, strides,
+        long_pieces, joins, met_again,
     )
 }  # fmt: skip
+# n and threads of the suite.
+SIZES = ((1, 32), (500, 64), (2001, 256))
 
 
 # ---- the corpora, at length ----

@@ -294,3 +294,5 @@ CASES: dict[str, Callable[[Device, int, int], None]] = {
     "far": far,
     "errors": errors,
 }
+# n and threads of the suite.
+SIZES = ((1, 32), (63, 128), (64, 64), (1000, 256), (3001, 1024))
