@@ -95,6 +95,17 @@ def chain() -> Spec:
     return _merging([(bytes([i]), bytes([i + 1])) for i in reversed(range(1, 200))])
 
 
+def doubles() -> Spec:
+    return _merging([(b"a" * (1 << i), b"a" * (1 << i)) for i in range(4)])
+
+
+def long_chain() -> Spec:
+    """As chain, of units of four equal bytes; the last one is in no pair of the chain."""
+    pairs = [(bytes([i]) * k, bytes([i]) * k) for k in (1, 2) for i in range(1, 51)]
+    pairs += [(bytes([i]) * 4, bytes([i + 1]) * 4) for i in reversed(range(1, 49))]
+    return _merging(pairs)
+
+
 def sparse() -> Spec:
     """Bytes without a symbol, which are left out: all but a few letters and the space."""
     pairs = _random_pairs(random.Random(7), b"abc ", 40, 9)
@@ -150,8 +161,11 @@ def ranks() -> Spec:
 
 _MADE: dict[str, Callable[[], Spec]] = {
     made.__name__: made
-    for made in (shuffled, few, long_tokens, long_shuffled, chain, sparse, ends, whole_first, ranks)
-}
+    for made in (
+        shuffled, few, long_tokens, long_shuffled, chain, doubles, long_chain, sparse, ends,
+        whole_first, ranks,
+    )
+}  # fmt: skip
 MODELS = tuple(_MADE)
 
 # ---- what the stages must say ----
@@ -322,6 +336,9 @@ def mixed(device: Device, n: int, threads: int) -> None:
 
 def not_monotone(device: Device, n: int, threads: int) -> None:
     _mixed(device, "shuffled", n, threads)
+    coder = Coder(device, "shuffled", threads=min(threads, 256), window=64)
+    coder.check([b"cc", bytes(random.Random(n).choices(b"abc", k=520))])
+    assert coder.fetched["WORK_WHOLE"] == 1
 
 
 def left_out(device: Device, n: int, threads: int) -> None:
@@ -329,6 +346,10 @@ def left_out(device: Device, n: int, threads: int) -> None:
     coder = Coder(device, "sparse", threads=min(threads, 256))
     coder.check(random_pieces(source, b"abcxyz ", n, 600))
     coder.check([b"xyz" * 200, b"x", b"y" * 4200, b"xa" * 2100, b"q" * 40 + b"a"])
+    coder.check([b"q" * k + b"abcb"[:few] for k in (40, 600) for few in range(5)])
+    coder = Coder(device, "sparse", threads=min(threads, 256), window=64)
+    coder.check([b"yz", bytes(source.choices(b"abcxyz ", k=700)), b"xa" * 400])
+    assert coder.fetched["WORK_WHOLE"] == 2
 
 
 def suffixes(device: Device, n: int, threads: int) -> None:
@@ -337,7 +358,12 @@ def suffixes(device: Device, n: int, threads: int) -> None:
     coder.check(
         [b"de", b"df", b"dea", b"dfa", b"ade", b"adf", b"q" * 40 + b"de", b"q" * 40 + b"df"]
     )
-    coder.check([bytes(random.Random(n).choices(b"abc ", k=n + 600))])
+    text = bytes(random.Random(n).choices(b"abc ", k=n + 600))
+    coder.check([text])
+    assert coder.fetched["WORK_WHOLE"] == 0
+    coder = Coder(device, "ends", threads=min(threads, 256), window=64)
+    coder.check([text, b"q" * 600 + b"de", text + b"df"])
+    assert coder.fetched["WORK_WHOLE"] == 3
 
 
 def tokens_first(device: Device, n: int, threads: int) -> None:
@@ -379,6 +405,37 @@ def strides(device: Device, n: int, threads: int) -> None:
     assert coder.fetched["WORK_SHORT"] > 128
 
 
+def few_ids(device: Device, n: int, threads: int) -> None:
+    """Longer pieces of two ids to five, in windows, in one that they fill, and without."""
+    runs = [b"z" * 40, *(b"a" * k for k in (96, 112, 120, 124, 576, 704, 736, 752)), b"z" * 1024]
+    wholes = [b"a" * 2100, b"a" * 512 + b"z" + b"a" * 512]
+    for window, whole in ((1024, 2), (256, 7)):
+        coder = Coder(device, "long_tokens", threads=min(threads, 256), window=window)
+        coder.check([*runs, *wholes, *runs[:5][::-1]])
+        assert coder.fetched["WORK_WHOLE"] == whole
+    coder.check(wholes)
+    ids = sum(len(_ids_of("long_tokens", piece)) for piece in wholes)
+    assert coder.fetched["MERGE_STEPS"] == sum(map(len, wholes)) - ids
+
+
+def same_windows(device: Device, n: int, threads: int) -> None:
+    """Windows that hold the same bytes as the one before, or all but one; next to such pieces."""
+    source = random.Random(n)
+    coder = Coder(device, "few", threads=min(threads, 256), window=128)
+    units = [bytes(source.choices(b"abcde", k=k)) for k in (1, 2, 3, 5, 8)]
+    texts = [b"b" + b"a" * 700, b"a" * 600, b"a" * 601, b"ab" * 300 + b"ba" * 300]
+    coder.check([*texts, *((unit * 600)[: source.randint(513, 700)] for unit in units)])
+    assert coder.fetched["WORK_WHOLE"] == 0
+    # One letter's run is merged once, and its end; windows do for tokens of an eighth of them.
+    coder = Coder(device, "doubles", threads=min(threads, 256), window=128)
+    coder.check([b"a" * (2000 + n)])
+    assert coder.fetched["WORK_WHOLE"] == 0 and coder.fetched["MERGE_STEPS"] < 4 * 128
+    # Windows of letters that never merge end at the very end of the piece.
+    coder = Coder(device, "ends", threads=min(threads, 256), window=96)
+    coder.check([b"q" * (96 + k * (96 - 2 * 10)) for k in (6, 7)])
+    assert coder.fetched["WORK_WHOLE"] == 0
+
+
 def long_pieces(device: Device, n: int, threads: int) -> None:
     """Windows: one, some, and where they don't do."""
     source = random.Random(n)
@@ -398,6 +455,16 @@ def joins(device: Device, n: int, threads: int) -> None:
             first = source.randrange(1, 100)
             text += bytes(range(first, first + source.randrange(1, longest)))
         coder.check([bytes(text)])
+        assert longest > 17 or coder.fetched["WORK_WHOLE"] == 0
+    coder.check([(bytes(range(1, last)) * 400)[: 530 + n % 50] for last in (6, 16)])
+    assert coder.fetched["WORK_WHOLE"] == 0
+    if n < 1000:
+        return
+    # Every boundary of a window is wrong, and every one but the first.
+    coder = Coder(device, "long_chain", threads=min(threads, 64), window=64)
+    for units in (range(1, 40), (50, *range(1, 17))):
+        coder.check([(b"".join(bytes([i]) * 4 for i in units) * 9)[:560]])
+        assert coder.fetched["WORK_WHOLE"] == (50 not in units)
 
 
 def met_again(device: Device, n: int, threads: int) -> None:
@@ -417,7 +484,7 @@ CASES: dict[str, Callable[[Device, int, int], None]] = {
     case.__name__: case
     for case in (
         mixed, not_monotone, left_out, suffixes, tokens_first, full, equal_misses, strides,
-        long_pieces, joins, met_again,
+        few_ids, same_windows, long_pieces, joins, met_again,
     )
 }  # fmt: skip
 # n and threads of the suite.

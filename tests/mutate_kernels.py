@@ -105,7 +105,7 @@ class Job:
         checked = [(True, schedule) for schedule in SCHEDULES[: self.schedules]]
         for check, schedule in ((False, SCHEDULES[0]), *checked):
             device = HostDevice(
-                check=check, schedule=schedule, stall_rounds=self.stall_rounds, seconds=10
+                check=check, schedule=schedule, stall_rounds=self.stall_rounds, seconds=3
             )
             for n, threads in getattr(module, "SIZES", SIZES):
                 for case in self.cases:
