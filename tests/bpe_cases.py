@@ -106,6 +106,18 @@ def long_chain() -> Spec:
     return _merging(pairs)
 
 
+def chain_ends() -> Spec:
+    """long_chain with a suffix at the end of words, whose bytes merge with none."""
+    bpe_rules = long_chain().bpe
+    assert bpe_rules.merges is not None
+    ids = [id + 256 * (id > 255) for id in range(len(bpe_rules.tokens))]
+    triples = tuple((ids[a], ids[b], ids[made]) for a, b, made in bpe_rules.merges)
+    tokens = (*BYTES, *bpe_rules.tokens)
+    flags = tuple(256 <= id < 512 for id in range(len(tokens)))
+    made_bpe = Bpe(tokens, triples, end_of_word_suffix="</w>", ends=flags)
+    return Spec((), Pretok("gpt2"), made_bpe, name="chain_ends")
+
+
 def sparse() -> Spec:
     """Bytes without a symbol, which are left out: all but a few letters and the space."""
     pairs = _random_pairs(random.Random(7), b"abc ", 40, 9)
@@ -162,8 +174,8 @@ def ranks() -> Spec:
 _MADE: dict[str, Callable[[], Spec]] = {
     made.__name__: made
     for made in (
-        shuffled, few, long_tokens, long_shuffled, chain, doubles, long_chain, sparse, ends,
-        whole_first, ranks,
+        shuffled, few, long_tokens, long_shuffled, chain, doubles, long_chain, chain_ends,
+        sparse, ends, whole_first, ranks,
     )
 }  # fmt: skip
 MODELS = tuple(_MADE)
@@ -347,6 +359,9 @@ def left_out(device: Device, n: int, threads: int) -> None:
     coder.check(random_pieces(source, b"abcxyz ", n, 600))
     coder.check([b"xyz" * 200, b"x", b"y" * 4200, b"xa" * 2100, b"q" * 40 + b"a"])
     coder.check([b"q" * k + b"abcb"[:few] for k in (40, 600) for few in range(5)])
+    coder = Coder(device, "sparse", limit=0, threads=min(threads, 256))
+    coder.check([b"x", b"y"] * 40)
+    assert coder.fetched["WORK_SHORT"] == 80
     coder = Coder(device, "sparse", threads=min(threads, 256), window=64)
     coder.check([b"yz", bytes(source.choices(b"abcxyz ", k=700)), b"xa" * 400])
     assert coder.fetched["WORK_WHOLE"] == 2
@@ -426,6 +441,8 @@ def same_windows(device: Device, n: int, threads: int) -> None:
     texts = [b"b" + b"a" * 700, b"a" * 600, b"a" * 601, b"ab" * 300 + b"ba" * 300]
     coder.check([*texts, *((unit * 600)[: source.randint(513, 700)] for unit in units)])
     assert coder.fetched["WORK_WHOLE"] == 0
+    # The second window, 98 bytes on, holds what the first one does from its second byte on.
+    coder.check([b"q" + (b"q" + bytes(source.choices(b"uvwxyz", k=96))) * 7])
     # One letter's run is merged once, and its end; windows do for tokens of an eighth of them.
     coder = Coder(device, "doubles", threads=min(threads, 256), window=128)
     coder.check([b"a" * (2000 + n)])
@@ -460,11 +477,44 @@ def joins(device: Device, n: int, threads: int) -> None:
     assert coder.fetched["WORK_WHOLE"] == 0
     if n < 1000:
         return
-    # Every boundary of a window is wrong, and every one but the first.
-    coder = Coder(device, "long_chain", threads=min(threads, 64), window=64)
-    for units in (range(1, 40), (50, *range(1, 17))):
+    # Every boundary of a window is wrong but the first, and every one.
+    wrong: tuple[int, ...] = (50, *range(1, 17))
+    for name, units, whole in (
+        ("long_chain", wrong, 0), ("chain_ends", wrong, 0), ("long_chain", tuple(range(1, 40)), 1)
+    ):  # fmt: skip
+        coder = Coder(device, name, threads=32, window=64)
         coder.check([(b"".join(bytes([i]) * 4 for i in units) * 9)[:560]])
-        assert coder.fetched["WORK_WHOLE"] == (50 not in units)
+        assert coder.fetched["WORK_WHOLE"] == whole
+
+
+def dense(device: Device, n: int, threads: int) -> None:
+    """A table with hardly a free slot: pieces that differ in one byte meet, what finds no slot in
+    as many steps as there are is merged on its own; found again, or not, it is itself."""
+    source = random.Random(n)
+    letters = bytes(range(ord("a"), ord("z") + 1))
+    alike = []
+    for size, places in ((17, (0, 7, 8, 15, 16)), (9, (0, 7, 8)), (15, (8, 14))):
+        base = bytes(source.choices(letters, k=size))
+        alike += [base[:i] + bytes([c]) + base[i + 1 :] for i in places for c in letters]
+    source.shuffle(alike)
+    short = [bytes((a, b, c)) for a in letters[:16] for b in letters[:16] for c in letters[:7]]
+    coder = Coder(device, "few", 11, 1 << 14, 1 << 13, 1 << 11, threads=min(threads, 256))
+    coder.check(short[:1250])
+    coder.check([*alike, *alike[::3]])
+    assert coder.fetched["MISSES"] > len(alike)
+    coder.check(alike)
+    assert coder.fetched["MISSES"] < 10
+    coder.check(short)
+    coder.check(short[::-1])
+    assert coder.fetched["MISSES"] > 0
+
+
+def classes(device: Device, n: int, threads: int) -> None:
+    """Who merges a piece: up to 32 bytes a thread, up to 512 a warp."""
+    coder = Coder(device, "few", threads=min(threads, 256))
+    coder.check([b"ab" * (size // 2) + b"a" * (size % 2) for size in (31, 32, 33, 512, 513, 514)])
+    found = [coder.fetched[f"WORK_{name}"] for name in ("SHORT", "MIDDLE", "LONG", "WHOLE")]
+    assert found == [2, 2, 2, 0]
 
 
 def met_again(device: Device, n: int, threads: int) -> None:
@@ -484,7 +534,7 @@ CASES: dict[str, Callable[[Device, int, int], None]] = {
     case.__name__: case
     for case in (
         mixed, not_monotone, left_out, suffixes, tokens_first, full, equal_misses, strides,
-        few_ids, same_windows, long_pieces, joins, met_again,
+        few_ids, same_windows, long_pieces, joins, classes, dense, met_again,
     )
 }  # fmt: skip
 # n and threads of the suite.

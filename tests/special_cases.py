@@ -166,7 +166,7 @@ def batch_of(source: random.Random, text: bytes, mean: float, nulls: float, wide
         at = min(len(text), at + length)
         offsets.append(at)
     skip = min(source.randint(0, 2), len(offsets) - 1)
-    kept = np.array(offsets[skip:], np.int64 if wide else np.int32)
+    kept: Any = np.array(offsets[skip:], np.int64 if wide else np.int32)
     if not nulls:
         return Batch(np.frombuffer(text, np.uint8), kept)
     valid = np.array([source.random() >= nulls for _ in range(11 + len(kept) - 1)], np.bool_)
@@ -254,6 +254,7 @@ def errors(device: Device, n: int, threads: int) -> None:
         [b"ab" + b"<x>", b"<x>"],
         [b"", gap + b"xab<x>", b"<x>"] * 20,
         [gap, b"<x"],
+        [b"a    b", b"      ", b"c"],  # white space that is two tokens, the first takes it all
     ):
         compare(device, engine_of(added), Batch.from_texts(texts), "error", threads)
         compare(device, engine_of(added), Batch.from_texts([None, *texts]), "error", threads)
