@@ -95,15 +95,30 @@ def chain() -> Spec:
     return _merging([(bytes([i]), bytes([i + 1])) for i in reversed(range(1, 200))])
 
 
+def headed_chain() -> Spec:
+    """As chain, with a token that takes the first byte of a run if nothing else does."""
+    pairs = [(bytes([i]), bytes([i + 1])) for i in reversed(range(1, 50))]
+    return _merging([(b"x", b"\x01"), *pairs, (b"x\x01", b"\x01")])
+
+
 def doubles() -> Spec:
     return _merging([(b"a" * (1 << i), b"a" * (1 << i)) for i in range(4)])
 
 
+def _long_chain() -> list[tuple[bytes, bytes]]:
+    pairs = [(bytes([i]) * k, bytes([i]) * k) for k in (1, 2) for i in range(1, 51)]
+    return pairs + [(bytes([i]) * 4, bytes([i + 1]) * 4) for i in reversed(range(1, 49))]
+
+
 def long_chain() -> Spec:
     """As chain, of units of four equal bytes; the last one is in no pair of the chain."""
-    pairs = [(bytes([i]) * k, bytes([i]) * k) for k in (1, 2) for i in range(1, 51)]
-    pairs += [(bytes([i]) * 4, bytes([i + 1]) * 4) for i in reversed(range(1, 49))]
-    return _merging(pairs)
+    return _merging(_long_chain())
+
+
+def odd_chain() -> Spec:
+    """As long_chain; twice its longest token is five of its units."""
+    more = [(b"y" * a, b"y" * b) for a, b in ((1, 1), (2, 2), (4, 4), (8, 2))]
+    return _merging([*_long_chain(), *more])
 
 
 def chain_ends() -> Spec:
@@ -174,8 +189,8 @@ def ranks() -> Spec:
 _MADE: dict[str, Callable[[], Spec]] = {
     made.__name__: made
     for made in (
-        shuffled, few, long_tokens, long_shuffled, chain, doubles, long_chain, chain_ends,
-        sparse, ends, whole_first, ranks,
+        shuffled, few, long_tokens, long_shuffled, chain, headed_chain, doubles, long_chain,
+        odd_chain, chain_ends, sparse, ends, whole_first, ranks,
     )
 }  # fmt: skip
 MODELS = tuple(_MADE)
@@ -477,14 +492,19 @@ def joins(device: Device, n: int, threads: int) -> None:
     assert coder.fetched["WORK_WHOLE"] == 0
     if n < 1000:
         return
-    # Every boundary of a window is wrong but the first, and every one.
-    wrong: tuple[int, ...] = (50, *range(1, 17))
-    for name, units, whole in (
-        ("long_chain", wrong, 0), ("chain_ends", wrong, 0), ("long_chain", tuple(range(1, 40)), 1)
-    ):  # fmt: skip
-        coder = Coder(device, name, threads=32, window=64)
-        coder.check([(b"".join(bytes([i]) * 4 for i in units) * 9)[:560]])
-        assert coder.fetched["WORK_WHOLE"] == whole
+    # Every boundary of a window is wrong but the first; every one; ends that are taken for a word's
+    # shift them all. The window is another one than it was; the tokens of a boundary are one.
+    for name, window, units, whole in (
+        ("long_chain", 64, (50, *range(1, 17)), 0),
+        ("long_chain", 64, (*range(1, 40),), 1),
+        ("chain_ends", 64, (50, *range(1, 16)), 0),
+        ("odd_chain", 96, (*range(1, 18), 1), None),
+        ("headed_chain", 32, (ord("x"), 1, *range(1, 8)), None),
+    ):
+        coder = Coder(device, name, threads=32, window=window)
+        times = 1 if name == "headed_chain" else 4
+        coder.check([(b"".join(bytes([i]) * times for i in units) * 90)[:600]])
+        assert whole is None or coder.fetched["WORK_WHOLE"] == whole
 
 
 def dense(device: Device, n: int, threads: int) -> None:
