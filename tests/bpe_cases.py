@@ -446,6 +446,8 @@ def few_ids(device: Device, n: int, threads: int) -> None:
     coder.check(wholes)
     ids = sum(len(_ids_of("long_tokens", piece)) for piece in wholes)
     assert coder.fetched["MERGE_STEPS"] == sum(map(len, wholes)) - ids
+    coder.check([b"za" * 700])  # leaves behind the next batch's ids what the last could merge with
+    coder.check([b"a" * 601])
 
 
 def same_windows(device: Device, n: int, threads: int) -> None:
