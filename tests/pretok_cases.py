@@ -171,9 +171,10 @@ def _flags(words: Any) -> Any:
 
 def _meetings(source: random.Random) -> Batch:
     """Every kind of character at a block's end before every kind at the next one's start; some
-    start a row, and the one at the end may stand there many times."""
+    start a row, and the one at the end may stand there many times; or over the block's end. White
+    space over it that a newline in the next block stops, or none."""
     chars = [parts[0] for kind, parts in _PARTS.items() if kind not in ("suffixes", "literals")]
-    chars += [b"\n", b" ", b"A", *(char.encode() for char in "漢é\u3000"), b"\xf0\x9f\x98"]
+    chars += [b"\n", b" ", b"A", *(char.encode() for char in "漢é\u3000\u200d"), b"\xf0\x9f\x98"]
     pairs = [(left, right) for left in chars for right in chars]
     source.shuffle(pairs)
     text, right = bytearray(), b""
@@ -183,8 +184,15 @@ def _meetings(source: random.Random) -> Batch:
         text += left * times
         right = after
     starts = [at for at in range(64, len(text), 64) if source.random() < 0.2]
-    offsets = np.array([0, *starts, len(text) + len(right)], np.int64)
-    return Batch(np.frombuffer(bytes(text) + right, np.uint8), offsets)
+    text += right
+    for left, right in pairs:
+        if len(left) > 1:
+            text += b"x" * ((-1 - len(left) - len(text)) % 64) + left * 2 + right
+    for size in range(30, 100, 5):
+        for end in (b"b", b"\n  b"):
+            text += b"a\n" + b" " * size + end
+    offsets = np.array([0, *starts, len(text)], np.int64)
+    return Batch(np.frombuffer(bytes(text), np.uint8), offsets)
 
 
 def _batch(n: int) -> Batch:
