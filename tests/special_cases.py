@@ -241,6 +241,8 @@ def far(device: Device, n: int, threads: int) -> None:
     texts = [b"." * (64 * words + n % 64) + b"<x>" for words in (30, 31, 32, 33, 63, 64, 65)]
     texts += [b"z" + b" " * k + b"<x>" + b" " * k + b"z" for k in (31, 32, 33)]
     texts += ["<x>\u3000".encode() + b"\x80", "\U0001d400ab \U0001f600ab".encode()]
+    # A lead of the row before owns nothing in the next one.
+    texts += [b"\xf0\x9f", b"\xa1\x80ab", b"\xf0\x9f", b"\x80\xa1ab", b"\xf0\x9f\x98", b"\xa1ab"]
     added: Added = (("<x>", "lr"), ("ab", "w"))
     compare(device, engine_of(added), Batch.from_texts(texts), "parse", threads)
 
