@@ -243,8 +243,8 @@ def far(device: Device, n: int, threads: int) -> None:
     texts += ["<x>\u3000".encode() + b"\x80", "\U0001d400ab \U0001f600ab".encode()]
     # A lead of the row before owns nothing in the next one.
     texts += [b"\xf0\x9f", b"\xa1\x80ab", b"\xf0\x9f", b"\x80\xa1ab", b"\xf0\x9f\x98", b"\xa1ab"]
-    added: Added = (("<x>", "lr"), ("ab", "w"))
-    compare(device, engine_of(added), Batch.from_texts(texts), "parse", threads)
+    for added in (("<x>", "lr"), ("ab", "w")), (("<x>", "lr"), ("<x>z", "")):  # one first byte
+        compare(device, engine_of(added), Batch.from_texts(texts), "parse", threads)
 
 
 def errors(device: Device, n: int, threads: int) -> None:
