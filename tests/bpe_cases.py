@@ -95,6 +95,44 @@ def chain() -> Spec:
     return _merging([(bytes([i]), bytes([i + 1])) for i in reversed(range(1, 200))])
 
 
+def headed_chain() -> Spec:
+    """As chain, with a token that takes the first byte of a run if nothing else does."""
+    pairs = [(bytes([i]), bytes([i + 1])) for i in reversed(range(1, 50))]
+    return _merging([(b"x", b"\x01"), *pairs, (b"x\x01", b"\x01")])
+
+
+def doubles() -> Spec:
+    return _merging([(b"a" * (1 << i), b"a" * (1 << i)) for i in range(4)])
+
+
+def _long_chain() -> list[tuple[bytes, bytes]]:
+    pairs = [(bytes([i]) * k, bytes([i]) * k) for k in (1, 2) for i in range(1, 51)]
+    return pairs + [(bytes([i]) * 4, bytes([i + 1]) * 4) for i in reversed(range(1, 49))]
+
+
+def long_chain() -> Spec:
+    """As chain, of units of four equal bytes; the last one is in no pair of the chain."""
+    return _merging(_long_chain())
+
+
+def odd_chain() -> Spec:
+    """As long_chain; twice its longest token is five of its units."""
+    more = [(b"y" * a, b"y" * b) for a, b in ((1, 1), (2, 2), (4, 4), (8, 2))]
+    return _merging([*_long_chain(), *more])
+
+
+def chain_ends() -> Spec:
+    """long_chain with a suffix at the end of words, whose bytes merge with none."""
+    bpe_rules = long_chain().bpe
+    assert bpe_rules.merges is not None
+    ids = [id + 256 * (id > 255) for id in range(len(bpe_rules.tokens))]
+    triples = tuple((ids[a], ids[b], ids[made]) for a, b, made in bpe_rules.merges)
+    tokens = (*BYTES, *bpe_rules.tokens)
+    flags = tuple(256 <= id < 512 for id in range(len(tokens)))
+    made_bpe = Bpe(tokens, triples, end_of_word_suffix="</w>", ends=flags)
+    return Spec((), Pretok("gpt2"), made_bpe, name="chain_ends")
+
+
 def sparse() -> Spec:
     """Bytes without a symbol, which are left out: all but a few letters and the space."""
     pairs = _random_pairs(random.Random(7), b"abc ", 40, 9)
@@ -150,8 +188,11 @@ def ranks() -> Spec:
 
 _MADE: dict[str, Callable[[], Spec]] = {
     made.__name__: made
-    for made in (shuffled, few, long_tokens, long_shuffled, chain, sparse, ends, whole_first, ranks)
-}
+    for made in (
+        shuffled, few, long_tokens, long_shuffled, chain, headed_chain, doubles, long_chain,
+        odd_chain, chain_ends, sparse, ends, whole_first, ranks,
+    )
+}  # fmt: skip
 MODELS = tuple(_MADE)
 
 # ---- what the stages must say ----
@@ -326,6 +367,9 @@ def mixed(device: Device, n: int, threads: int) -> None:
 
 def not_monotone(device: Device, n: int, threads: int) -> None:
     _mixed(device, "shuffled", n, threads)
+    coder = Coder(device, "shuffled", threads=min(threads, 256), window=64)
+    coder.check([b"cc", bytes(random.Random(n).choices(b"abc", k=520))])
+    assert coder.fetched["WORK_WHOLE"] == 1
 
 
 def left_out(device: Device, n: int, threads: int) -> None:
@@ -333,6 +377,13 @@ def left_out(device: Device, n: int, threads: int) -> None:
     coder = Coder(device, "sparse", threads=min(threads, 256))
     coder.check(random_pieces(source, b"abcxyz ", n, 600))
     coder.check([b"xyz" * 200, b"x", b"y" * 4200, b"xa" * 2100, b"q" * 40 + b"a"])
+    coder.check([b"q" * k + b"abcb"[:few] for k in (40, 600) for few in range(5)])
+    coder = Coder(device, "sparse", limit=0, threads=min(threads, 256))
+    coder.check([b"x", b"y"] * 40)
+    assert coder.fetched["WORK_SHORT"] == 80
+    coder = Coder(device, "sparse", threads=min(threads, 256), window=64)
+    coder.check([b"yz", bytes(source.choices(b"abcxyz ", k=700)), b"xa" * 400])
+    assert coder.fetched["WORK_WHOLE"] == 2
 
 
 def suffixes(device: Device, n: int, threads: int) -> None:
@@ -341,7 +392,12 @@ def suffixes(device: Device, n: int, threads: int) -> None:
     coder.check(
         [b"de", b"df", b"dea", b"dfa", b"ade", b"adf", b"q" * 40 + b"de", b"q" * 40 + b"df"]
     )
-    coder.check([bytes(random.Random(n).choices(b"abc ", k=n + 600))])
+    text = bytes(random.Random(n).choices(b"abc ", k=n + 600))
+    coder.check([text])
+    assert coder.fetched["WORK_WHOLE"] == 0
+    coder = Coder(device, "ends", threads=min(threads, 256), window=64)
+    coder.check([text, b"q" * 600 + b"de", text + b"df"])
+    assert coder.fetched["WORK_WHOLE"] == 3
 
 
 def tokens_first(device: Device, n: int, threads: int) -> None:
@@ -374,6 +430,50 @@ def equal_misses(device: Device, n: int, threads: int) -> None:
     assert coder.fetched["MISSES"] == 0
 
 
+def strides(device: Device, n: int, threads: int) -> None:
+    """Several times as many misses as a grid has threads."""
+    source = random.Random(n)
+    coder = Coder(device, "few", threads=32, blocks=1 + n % 2)
+    pieces = [bytes(source.choices(b"abcde", k=source.randint(4, 9))) for _ in range(160)]
+    coder.check([*pieces, *pieces[::-1]])
+    assert coder.fetched["WORK_SHORT"] > 128
+
+
+def few_ids(device: Device, n: int, threads: int) -> None:
+    """Longer pieces of two ids to five, in windows, in one that they fill, and without."""
+    runs = [b"z" * 40, *(b"a" * k for k in (96, 112, 120, 124, 576, 704, 736, 752)), b"z" * 1024]
+    wholes = [b"a" * 2100, b"a" * 512 + b"z" + b"a" * 512]
+    for window, whole in ((1024, 2), (256, 7)):
+        coder = Coder(device, "long_tokens", threads=min(threads, 256), window=window)
+        coder.check([*runs, *wholes, *runs[:5][::-1]])
+        assert coder.fetched["WORK_WHOLE"] == whole
+    coder.check(wholes)
+    ids = sum(len(_ids_of("long_tokens", piece)) for piece in wholes)
+    assert coder.fetched["MERGE_STEPS"] == sum(map(len, wholes)) - ids
+    coder.check([b"za" * 700])  # leaves behind the next batch's ids what the last could merge with
+    coder.check([b"a" * 601])
+
+
+def same_windows(device: Device, n: int, threads: int) -> None:
+    """Windows that hold the same bytes as the one before, or all but one; next to such pieces."""
+    source = random.Random(n)
+    coder = Coder(device, "few", threads=min(threads, 256), window=128)
+    units = [bytes(source.choices(b"abcde", k=k)) for k in (1, 2, 3, 5, 8)]
+    texts = [b"b" + b"a" * 700, b"a" * 600, b"a" * 601, b"ab" * 300 + b"ba" * 300]
+    coder.check([*texts, *((unit * 600)[: source.randint(513, 700)] for unit in units)])
+    assert coder.fetched["WORK_WHOLE"] == 0
+    # The second window, 98 bytes on, holds what the first one does from its second byte on.
+    coder.check([b"q" + (b"q" + bytes(source.choices(b"uvwxyz", k=96))) * 7])
+    # One letter's run is merged once, and its end; windows do for tokens of an eighth of them.
+    coder = Coder(device, "doubles", threads=min(threads, 256), window=128)
+    coder.check([b"a" * (2000 + n)])
+    assert coder.fetched["WORK_WHOLE"] == 0 and coder.fetched["MERGE_STEPS"] < 4 * 128
+    # Windows of letters that never merge end at the very end of the piece.
+    coder = Coder(device, "ends", threads=min(threads, 256), window=96)
+    coder.check([b"q" * (96 + k * (96 - 2 * 10)) for k in (6, 7)])
+    assert coder.fetched["WORK_WHOLE"] == 0
+
+
 def long_pieces(device: Device, n: int, threads: int) -> None:
     """Windows: one, some, and where they don't do."""
     source = random.Random(n)
@@ -393,6 +493,54 @@ def joins(device: Device, n: int, threads: int) -> None:
             first = source.randrange(1, 100)
             text += bytes(range(first, first + source.randrange(1, longest)))
         coder.check([bytes(text)])
+        assert longest > 17 or coder.fetched["WORK_WHOLE"] == 0
+    coder.check([(bytes(range(1, last)) * 400)[: 530 + n % 50] for last in (6, 16)])
+    assert coder.fetched["WORK_WHOLE"] == 0
+    if n < 1000:
+        return
+    # Every boundary of a window is wrong but the first; every one; ends that are taken for a word's
+    # shift them all. The window is another one than it was; the tokens of a boundary are one.
+    for name, window, units, whole in (
+        ("long_chain", 64, (50, *range(1, 17)), 0),
+        ("long_chain", 64, (*range(1, 40),), 1),
+        ("chain_ends", 64, (50, *range(1, 16)), 0),
+        ("odd_chain", 96, (*range(1, 18), 1), None),
+        ("headed_chain", 32, (ord("x"), 1, *range(1, 8)), None),
+    ):
+        coder = Coder(device, name, threads=32, window=window)
+        times = 1 if name == "headed_chain" else 4
+        coder.check([(b"".join(bytes([i]) * times for i in units) * 90)[:600]])
+        assert whole is None or coder.fetched["WORK_WHOLE"] == whole
+
+
+def dense(device: Device, n: int, threads: int) -> None:
+    """A table with hardly a free slot: pieces that differ in one byte meet, what finds no slot in
+    as many steps as there are is merged on its own; found again, or not, it is itself."""
+    source = random.Random(n)
+    letters = bytes(range(ord("a"), ord("z") + 1))
+    alike = []
+    for size, places in ((17, (0, 7, 8, 15, 16)), (9, (0, 7, 8)), (15, (8, 14))):
+        base = bytes(source.choices(letters, k=size))
+        alike += [base[:i] + bytes([c]) + base[i + 1 :] for i in places for c in letters]
+    source.shuffle(alike)
+    short = [bytes((a, b, c)) for a in letters[:16] for b in letters[:16] for c in letters[:7]]
+    coder = Coder(device, "few", 11, 1 << 14, 1 << 13, 1 << 11, threads=min(threads, 256))
+    coder.check(short[:1250])
+    coder.check([*alike, *alike[::3]])
+    assert coder.fetched["MISSES"] > len(alike)
+    coder.check(alike)
+    assert coder.fetched["MISSES"] < 10
+    coder.check(short)
+    coder.check(short[::-1])
+    assert coder.fetched["MISSES"] > 0
+
+
+def classes(device: Device, n: int, threads: int) -> None:
+    """Who merges a piece: up to 32 bytes a thread, up to 512 a warp."""
+    coder = Coder(device, "few", threads=min(threads, 256))
+    coder.check([b"ab" * (size // 2) + b"a" * (size % 2) for size in (31, 32, 33, 512, 513, 514)])
+    found = [coder.fetched[f"WORK_{name}"] for name in ("SHORT", "MIDDLE", "LONG", "WHOLE")]
+    assert found == [2, 2, 2, 0]
 
 
 def met_again(device: Device, n: int, threads: int) -> None:
@@ -492,10 +640,13 @@ def alignments(device: Device, n: int, threads: int) -> None:
 CASES: dict[str, Callable[[Device, int, int], None]] = {
     case.__name__: case
     for case in (
-        mixed, not_monotone, left_out, suffixes, tokens_first, full, equal_misses, long_pieces,
-        joins, met_again, hot_pieces, same_starts, tile_ends, alignments,
+        mixed, not_monotone, left_out, suffixes, tokens_first, full, equal_misses, strides,
+        few_ids, same_windows, long_pieces, joins, classes, dense, met_again, hot_pieces,
+        same_starts, tile_ends, alignments,
     )
 }  # fmt: skip
+# n and threads of the suite.
+SIZES = ((1, 32), (500, 64), (2001, 256))
 
 
 # ---- the corpora, at length ----

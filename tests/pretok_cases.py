@@ -165,6 +165,36 @@ def compare_pieces(device: Device, words: Any, n: int, threads: int) -> None:
 # ---- cases ----
 
 
+def _flags(words: Any) -> Any:
+    return np.unpackbits(words.view(np.uint8), bitorder="little")
+
+
+def _meetings(source: random.Random) -> Batch:
+    """Every kind of character at a block's end before every kind at the next one's start; some
+    start a row, and the one at the end may stand there many times; or over the block's end. White
+    space over it that a newline in the next block stops, or none."""
+    chars = [parts[0] for kind, parts in _PARTS.items() if kind not in ("suffixes", "literals")]
+    chars += [b"\n", b" ", b"A", *(char.encode() for char in "漢é\u3000\u200d"), b"\xf0\x9f\x98"]
+    pairs = [(left, right) for left in chars for right in chars]
+    source.shuffle(pairs)
+    text, right = bytearray(), b""
+    for left, after in pairs:
+        times = source.choice((1, 2, (64 - len(right)) // len(left)))
+        text += (right + source.choice((b"x", b" ", b"!")) * 64)[: 64 - times * len(left)]
+        text += left * times
+        right = after
+    starts = [at for at in range(64, len(text), 64) if source.random() < 0.2]
+    text += right
+    for left, right in pairs:
+        if len(left) > 1:
+            text += b"x" * ((-1 - len(left) - len(text)) % 64) + left * 2 + right
+    for size in range(30, 100, 5):
+        for end in (b"b", b"\n  b"):
+            text += b"a\n" + b" " * size + end
+    offsets = np.array([0, *starts, len(text)], np.int64)
+    return Batch(np.frombuffer(bytes(text), np.uint8), offsets)
+
+
 def _batch(n: int) -> Batch:
     source = random.Random(n)
     return random_rows(source, random_text(source, n), 1 + n / 6)
@@ -183,9 +213,12 @@ def boundaries_case(device: Device, n: int, threads: int, scheme: str) -> None:
     if n > 3000:
         for unit in LONG_RUNS:
             compare_boundaries(device, scheme, one_row(unit, n), _tile_threads(threads))
+            compare_inside(device, scheme, one_row(unit, n), 32)
     compare_boundaries(device, scheme, _batch(n), _tile_threads(threads), staged=n % 2 == 1)
     if n < 1000:
         compare_inside(device, scheme, _batch(n + 70), 32)
+    if n == 1001:
+        compare_boundaries(device, scheme, _meetings(random.Random(scheme)), 32)
 
 
 def edges_case(device: Device, n: int, threads: int) -> None:
@@ -243,6 +276,40 @@ def repairs_case(device: Device, n: int, threads: int) -> None:
     assert (found["TILES_AGAIN"], found["TILES_SERIAL"]) == (1, 3)
 
 
+def beyond_case(device: Device, n: int, threads: int) -> None:
+    """Runs that lead out of tiles, by the next stop: over more tiles than a warp looks at in some
+    steps, from every lane, with `inside` and without. Made up, so that no text is needed."""
+    if n != 1001:
+        return
+    rng = np.random.default_rng(n)
+    size = min(threads, 128)
+    for tiles, kinds, share in ((300, 2, 0.008), (300, 1, 0.002), (97, 2, 0.3), (2, 1, 0.0)):
+        position = 1856 * np.arange(tiles)[:, None] + rng.integers(0, 1856, (tiles, 2))
+        runs = rng.random((tiles, 2)) < 0.6
+        stops = rng.integers(1, 3, (tiles, 2)) * (rng.random((tiles, 2)) < share)
+        stops[-1] = 2
+        starts, inside = rng.integers(0, 1 << 63, (2, 29 * tiles), np.uint64)
+        starts &= inside >> np.uint64(1)
+        numbers = np.zeros(counter_numbers()["COUNTERS"], np.uint64)
+        numbers[counter_numbers()["OPEN"]] = 1
+        open_at = np.where(runs, position, 0xFFFFFFFF).astype(np.uint32)
+        lists = device.to_device(open_at), device.to_device(stops.astype(np.uint32))
+        for mask in (inside, np.zeros_like(inside)):
+            expected, hidden = _flags(starts), _flags(mask)
+            for tile, kind in np.argwhere(runs[:-1, :kinds]):
+                behind = stops[tile + 1 :, kind]
+                if behind[behind > 0][0] == 2:
+                    expected[position[tile, kind]] |= ~hidden[position[tile, kind]] & 1
+            made = device.to_device(starts)
+            args = (
+                np.uint64(tiles), np.uint32(kinds), *lists,
+                device.to_device(mask) if mask.any() else None, made, device.to_device(numbers),
+            )  # fmt: skip
+            kernel = device.kernel("boundaries.cu", "boundaries_beyond")
+            kernel((-(-tiles // size),), (size,), args)
+            np.testing.assert_array_equal(_flags(device.to_host(made)), expected)
+
+
 def pieces_case(device: Device, n: int, threads: int) -> None:
     rng = np.random.default_rng(n)
     sizes = [(n, share) for share in (0.0, 0.2, 1.0)]
@@ -274,5 +341,8 @@ CASES: dict[str, Callable[[Device, int, int], None]] = {
     "edges": edges_case,
     "warps": warps_case,
     "repairs": repairs_case,
+    "beyond": beyond_case,
     **{f"boundaries_{name}": partial(boundaries_case, scheme=name) for name in SCHEMES},
 }
+# n and threads of the suite.
+SIZES = ((0, 32), (1, 32), (63, 128), (64, 64), (1001, 256), (4097, 64))

@@ -166,7 +166,7 @@ def batch_of(source: random.Random, text: bytes, mean: float, nulls: float, wide
         at = min(len(text), at + length)
         offsets.append(at)
     skip = min(source.randint(0, 2), len(offsets) - 1)
-    kept = np.array(offsets[skip:], np.int64 if wide else np.int32)
+    kept: Any = np.array(offsets[skip:], np.int64 if wide else np.int32)
     if not nulls:
         return Batch(np.frombuffer(text, np.uint8), kept)
     valid = np.array([source.random() >= nulls for _ in range(11 + len(kept) - 1)], np.bool_)
@@ -241,8 +241,10 @@ def far(device: Device, n: int, threads: int) -> None:
     texts = [b"." * (64 * words + n % 64) + b"<x>" for words in (30, 31, 32, 33, 63, 64, 65)]
     texts += [b"z" + b" " * k + b"<x>" + b" " * k + b"z" for k in (31, 32, 33)]
     texts += ["<x>\u3000".encode() + b"\x80", "\U0001d400ab \U0001f600ab".encode()]
-    added: Added = (("<x>", "lr"), ("ab", "w"))
-    compare(device, engine_of(added), Batch.from_texts(texts), "parse", threads)
+    # A lead of the row before owns nothing in the next one.
+    texts += [b"\xf0\x9f", b"\xa1\x80ab", b"\xf0\x9f", b"\x80\xa1ab", b"\xf0\x9f\x98", b"\xa1ab"]
+    for added in (("<x>", "lr"), ("ab", "w")), (("<x>", "lr"), ("<x>z", "")):  # one first byte
+        compare(device, engine_of(added), Batch.from_texts(texts), "parse", threads)
 
 
 def errors(device: Device, n: int, threads: int) -> None:
@@ -254,6 +256,7 @@ def errors(device: Device, n: int, threads: int) -> None:
         [b"ab" + b"<x>", b"<x>"],
         [b"", gap + b"xab<x>", b"<x>"] * 20,
         [gap, b"<x"],
+        [b"a    b", b"      ", b"c"],  # white space that is two tokens, the first takes it all
     ):
         compare(device, engine_of(added), Batch.from_texts(texts), "error", threads)
         compare(device, engine_of(added), Batch.from_texts([None, *texts]), "error", threads)
@@ -294,3 +297,5 @@ CASES: dict[str, Callable[[Device, int, int], None]] = {
     "far": far,
     "errors": errors,
 }
+# n and threads of the suite.
+SIZES = ((1, 32), (63, 128), (64, 64), (1000, 256), (3001, 1024))

@@ -10,7 +10,7 @@ import pytest
 
 from saphira_gpu.devices.host import HostDevice, Schedule
 from saphira_gpu.engines.cuda import bpe
-from tests.bpe_cases import CASES, MODELS, NO_ID, Coder, engine_of, random_pieces
+from tests.bpe_cases import CASES, MODELS, NO_ID, SIZES, Coder, engine_of, random_pieces
 from tests.on_executor import SCHEDULES, need_compiler
 
 need_compiler()
@@ -21,7 +21,7 @@ need_compiler()
 @pytest.mark.parametrize("case", CASES)
 def test_case(case: str, schedule: Schedule, check: bool) -> None:
     device = HostDevice(check=check, schedule=schedule)
-    for n, threads in ((1, 32), (500, 64), (2001, 256)):
+    for n, threads in SIZES:
         CASES[case](device, n, threads)
 
 

@@ -21,6 +21,7 @@ from tests.on_executor import SCHEDULES, need_compiler
 from tests.pretok_cases import (
     CASES,
     SCHEMES,
+    SIZES,
     compare_boundaries,
     compare_classify,
     compare_inside,
@@ -42,7 +43,7 @@ TILE = 29 * 64  # bytes of a tile of 32 threads
 @pytest.mark.parametrize("case", CASES)
 def test_case(case: str, schedule: Schedule, check: bool) -> None:
     device = HostDevice(check=check, schedule=schedule)
-    for n, threads in ((0, 32), (1, 32), (63, 128), (64, 64), (1001, 256), (4097, 64)):
+    for n, threads in SIZES:
         CASES[case](device, n, threads)
 
 

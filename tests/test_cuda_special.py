@@ -21,6 +21,7 @@ from tests.on_executor import SCHEDULES, need_compiler
 from tests.special_cases import (
     CASES,
     MODES,
+    SIZES,
     Added,
     batch_of,
     compare,
@@ -38,7 +39,7 @@ need_compiler()
 @pytest.mark.parametrize("case", CASES)
 def test_case(case: str, schedule: Schedule, check: bool) -> None:
     device = HostDevice(check=check, schedule=schedule)
-    for n, threads in ((1, 32), (63, 128), (64, 64), (1000, 256), (3001, 1024)):
+    for n, threads in SIZES:
         CASES[case](device, n, threads)
 
 
