@@ -10,7 +10,8 @@ import pytest
 
 from saphira_gpu.devices.host import HostDevice, Schedule
 from saphira_gpu.engines.cuda import bpe
-from tests.bpe_cases import CASES, MODELS, NO_ID, SIZES, Coder, engine_of, random_pieces
+from tests.bpe_cases import CASES, NO_ID, SIZES, Coder, random_pieces
+from tests.bpe_models import MODELS, engine_of
 from tests.on_executor import SCHEDULES, need_compiler
 
 need_compiler()
