@@ -100,7 +100,7 @@ static inline void sa_merge_load(const sa_bpe_tables *t, sa_merge_word *w, int e
 /* A merge under way: the ranks of two pairs are still to be looked up. */
 typedef struct sa_merge_step {
   sa_merge_word *word;
-  int at[2];                      /* where the pairs start: before the merged symbol (if it is the first: there), there */
+  int at[2];                      /* where the pairs start: at the symbol before (if there is one), at the merged one */
   u64 key[2];
   const sa_pair_entry *place[2];  /* with a perfect hash: where they are, if they are pairs */
 } sa_merge_step;

@@ -154,7 +154,7 @@ static inline uint32_t *sa_put(const uint32_t *spill, const uint64_t *values, in
   for (int64_t i = 0; i < n; i += SA_GROUP) {
     const u32 here = (u32)(n - i < SA_GROUP ? n - i : SA_GROUP);
     u32 spilled = 0;
-    for (int k = 0; k < 5; k++) __builtin_prefetch(out + 512 + 16 * k, 1); /* where the next but one will be: 3% of English */
+    for (int k = 0; k < 5; k++) __builtin_prefetch(out + 512 + 16 * k, 1); /* what is written soon: 3% of English */
     out = dense ? sa_put_dense(spill, values + i, here, out, &spilled)
                 : sa_put_sparse(spill, values + i, here, out, &spilled);
     dense = spilled > 2;

@@ -140,7 +140,8 @@ static inline __m256i sa_sums_before(__m256i n, u32 *sum) {
 
 /* Three ids of 20 bits of each of four values, in four lanes of 32 bits. */
 static inline __m512i sa_ids4(__m512i values, __m512i which) {
-  const __m512i shifts = _mm512_set4_epi64(0x0000000000383028, 0x2C241C1418100800, 0x0000000000383028, 0x2C241C1418100800);
+  const __m512i shifts = _mm512_set4_epi64(0x0000000000383028, 0x2C241C1418100800, /* bits from 40; from 0 and 20 */
+                                           0x0000000000383028, 0x2C241C1418100800);
   return _mm512_and_si512(_mm512_multishift_epi64_epi8(shifts, _mm512_permutexvar_epi64(which, values)),
                           _mm512_set1_epi32(0xFFFFF));
 }
@@ -155,7 +156,7 @@ static inline uint32_t *sa_put_spilled(const uint32_t *spill, u64 value, uint32_
   return out + n;
 }
 
-/* Where hardly a value is spilled: four at a time, their ids packed in a register. *spilled: groups with one that is. */
+/* Where hardly a value is spilled: four at a time, their ids packed in a register. *spilled: groups with one. */
 static inline uint32_t *sa_put_sparse(const uint32_t *spill, const uint64_t *values, u32 n, uint32_t *out,
                                       u32 *spilled) {
   const __m512i twice = _mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3);

@@ -121,7 +121,7 @@ static uint32_t first_bits(int64_t entries, uint32_t max_bits) {
 int sa_cache_init(sa_cache *c, int64_t bytes, int64_t text) {
   memset(c, 0, sizeof *c);
   c->on = bytes >= SA_CACHE_SMALLEST;
-  /* a quarter each for the tables behind and for spilled ids, a sixth for the second hot table, the rest for the others */
+  /* a quarter each for the tables behind and for spilled ids, a sixth for the second hot table, the rest for others */
   c->spill_max = c->on ? bytes / 4 / (int64_t)sizeof *c->spill : 0;
   if (c->spill_max < 2 * CHUNK_IDS) c->spill_max = 2 * CHUNK_IDS;
   if (c->spill_max > UINT32_MAX) c->spill_max = UINT32_MAX;
@@ -180,7 +180,7 @@ static int grow_list(void **list, int64_t *capacity, int64_t need, int64_t max, 
   return 1;
 }
 
-int sa_cache_room(sa_cache *c) {
+int sa_cache_room(sa_cache *c, int64_t pending) {
   if (c->on) {
     if (c->hot8_put > ((int64_t)1 << c->hot8_bits) / 4 && c->hot8_bits < c->hot8_max_bits) grow_hot8(c);
     if (c->hot16_put > ((int64_t)1 << c->hot16_bits) / 4 && c->hot16_bits < c->hot16_max_bits) grow_hot16(c);
@@ -193,7 +193,7 @@ int sa_cache_room(sa_cache *c) {
                  !grow_list((void **)&c->arena, &c->arena_capacity, bytes, c->arena_max, 1)))
       empty_longer(c);
   }
-  const int64_t ids = c->spill_used + 2 * CHUNK_IDS;
+  const int64_t ids = c->spill_used + pending + CHUNK_IDS;
   return ids <= c->spill_capacity ||
          grow_list((void **)&c->spill, &c->spill_capacity, ids, c->spill_max, sizeof *c->spill);
 }

@@ -76,9 +76,9 @@ typedef struct sa_cache {
 int sa_cache_init(sa_cache *cache, int64_t bytes, int64_t text);
 void sa_cache_release(sa_cache *cache);
 
-/* Makes room for two chunks' worth of values, growing or emptying tables. 0: there is none, sa_cache_empty would
- * make it. */
-int sa_cache_room(sa_cache *cache);
+/* Makes room for the values of one more chunk, and for `pending` ids that an earlier one may still add: tables grow or
+ * are emptied. 0: there is none, sa_cache_empty would make it. */
+int sa_cache_room(sa_cache *cache, int64_t pending);
 
 /* Empties all of it. Values handed out before are worth nothing. */
 void sa_cache_empty(sa_cache *cache);

@@ -221,11 +221,13 @@ static void probe_chunk(sa_context *c, const run *r, sa_chunk *chunk) {
   const uint8_t *const text = p->text + chunk->at, *const end = p->text + p->n;
   int64_t sure = c->cache.on ? chunk->count : 0, misses, kept = 0;
   while (sure > 0 && (end - (text + chunk->starts[sure - 1]) < 16 || end - (text + chunk->starts[sure]) < 8)) sure--;
+  chunk->missed_bytes = 0;
   misses = sa_hot()->probe(&c->cache, text, chunk->starts, sure, chunk->values, chunk->missed);
   for (; sure < chunk->count; sure++) chunk->missed[misses++] = (uint32_t)sure;
   for (int64_t k = 0; k < misses; k++) {
     const uint32_t i = chunk->missed[k], at = chunk->starts[i], n = chunk->starts[i + 1] - at;
     if (dropped(p, chunk->at + at)) continue;
+    chunk->missed_bytes += n;
     chunk->missed[kept] = i;
     chunk->keys[kept] = key_of(text + at, n, end);
     prefetch(c, chunk->keys[kept++], n);
@@ -269,7 +271,7 @@ static int finish_chunk(sa_context *c, run *r, sa_chunk *chunk) {
     r->out = sa_hot()->emit(c->cache.spill, chunk->values + i, to - i, r->out, p->n - (chunk->at + starts[to]));
   }
   c->pieces += count;
-  chunk->count = chunk->misses = 0;
+  chunk->count = chunk->misses = chunk->missed_bytes = 0;
   return 1;
 }
 
@@ -280,7 +282,7 @@ static int64_t encode_pieces(sa_context *c, pieces *p, uint32_t *ids, int64_t *r
   run r = {p, 0, row_ids, first, ids, ids};
   sa_chunk *now = &c->chunks[0], *before = &c->chunks[1];
   int64_t at = 0, carried = 0; /* the next text; the start of the piece whose end is not known yet */
-  before->count = before->misses = 0;
+  before->count = before->misses = before->missed_bytes = 0;
   c->n_pending = 0;            /* a call that failed may have left some */
   for (int64_t words = 1; words;) {
     words = next_words(p, c->bits);
@@ -303,7 +305,7 @@ static int64_t encode_pieces(sa_context *c, pieces *p, uint32_t *ids, int64_t *r
     if (n == 0) continue;
     carried = now->at + starts[n - 1];
     now->count = n - 1;
-    if (!sa_cache_room(&c->cache)) {
+    if (!sa_cache_room(&c->cache, before->missed_bytes)) {
       if (!finish_chunk(c, &r, before)) return -SA_ERR_NOMEM;
       sa_cache_empty(&c->cache);
     }

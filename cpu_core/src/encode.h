@@ -26,6 +26,7 @@ typedef struct sa_pending {
 typedef struct sa_chunk {
   int64_t at;                          /* where starts count from */
   int64_t count, misses;
+  int64_t missed_bytes;                /* of the missed pieces: they have as many ids at most */
   uint32_t starts[SA_CHUNK_PIECES];    /* count + 1 */
   uint64_t values[SA_CHUNK_PIECES];
   uint32_t missed[SA_CHUNK_PIECES];    /* pieces that the hot tables do not have, */

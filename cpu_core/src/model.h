@@ -21,8 +21,8 @@ struct sa_model {
   uint8_t *whole;     /* id → 1: a piece with these bytes is this token */
   sa_model_facts facts;
   sa_map16 pieces;  /* these tokens, of up to 15 bytes, with their values */
-  uint64_t *short_ones;                  /* a bit for each of them, at the highest bits of its hash: where there is none */
-  uint32_t short_bits;                   /* … of so many, the table need not be looked at */
+  uint64_t *short_ones;  /* a bit for each of them, at the highest short_bits bits of its hash: where there is none, */
+  uint32_t short_bits;   /* the table need not be looked at */
   uint64_t long_ones[SA_LONG_ONES / 64]; /* of the others: a bit for each, at sa_long_one */
 };
 
