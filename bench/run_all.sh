@@ -73,7 +73,7 @@ main() {
     --repeats "$(pick 5 3)" "${records[@]}"
   step sweep "$(share 300)" \
     "$python" bench/sweep.py --budget-seconds "$(share 130)" --mb "$(pick 64 16)" \
-    --largest-mb "$(pick 262.144 16.384)" --million-rows "$(pick 10 2)" "${records[@]}"
+    --largest-mb "$(pick 1048.576 16.384)" --million-rows "$(pick 10 2)" "${records[@]}"
   step stages_pretok "$(share 160)" \
     "$python" bench/stages_pretok.py --limit-mb "$(pick 8 2)" --grow-mb "$(pick 16 4)" --repeats "$(pick 5 3)" \
     "${records[@]}"

@@ -17,6 +17,7 @@ import saphira_gpu
 from saphira_gpu import InputError, Report, Tokenizer
 from saphira_gpu.batch import Batch, Tokens
 from saphira_gpu.engines import cpu
+from saphira_gpu.engines._memory import Pool
 from saphira_gpu.spec import AddedToken, Normalizer
 
 ROWS: list[str | None] = [
@@ -434,6 +435,22 @@ def test_memory_used_again_is_trimmed(tok: Tokenizer) -> None:
     out = tok.encode_arrow(sparse, threads=1)
     assert out.values.buffers()[1].address == address and out.values.nbytes == 4 << 20
     assert before - resident() > 48 << 20
+
+
+def test_pool_keeps_the_newest_memory() -> None:
+    """The oldest maps make room; one over the bound is not kept, and pushes none out."""
+    pool = Pool(cpu.ffi, limit=1 << 20)
+    kept = []
+    for n in (1 << 16, 1 << 17, 1 << 18, 1 << 19):  # 256 KB to 2 MB of ids
+        output = pool.take(n)
+        output.ids[:] = 1
+        kept.append(output.ids.ctypes.data)
+        ids = output.finish(n)
+        del output, ids
+        gc.collect()
+    again = [pool.take(n) for n in (1 << 18, 1 << 16)]
+    assert again[0].ids.ctypes.data == kept[2]  # 1 MB: the bound
+    assert again[1].ids.ctypes.data not in kept[:2]
 
 
 # ---- threads, instruction sets, policies ----

@@ -76,9 +76,15 @@ class Pool:
         return Output(self, taken, np.frombuffer(taken.memory, np.uint32, n))
 
     def give_back(self, used: _Map) -> None:
-        """Keeps a map for later, if that stays within the bound."""
-        if used.used + sum(free.used for free in tuple(self._free)) <= self._limit:
-            self._free.append(used)
+        """Keeps a map for later, in place of the oldest ones where the bound asks for it."""
+        if used.used > self._limit:
+            return
+        self._free.append(used)
+        while sum(free.used for free in tuple(self._free)) > self._limit:
+            try:
+                self._free.popleft()
+            except IndexError:  # others have taken them
+                return
 
     def adopt(self, used: _Map, n: int) -> U32:
         """uint32[n] over a map, which comes back when the last view of the array has died."""
