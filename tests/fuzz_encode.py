@@ -31,20 +31,23 @@ from saphira_gpu.spec import Spec
 CHUNK = 8192  # bytes of text between two looks at the cache: SA_CHUNK_BYTES
 CACHES = (0, 64 << 10, 100 << 10, 1 << 20, cpu.DEFAULT_CACHE_BYTES)
 THREADS = (1, 2, 3)
+LONG = (16, 44, 45, 64, 65, 192, 193, 255, 256, 300, 1000)  # bytes of tokens that nothing merges to
 
 
 def small(rng: random.Random) -> Spec:
     """A tokenizer of few merges over few letters, in any order: some are never reached, some make
     pairs of lower rank."""
     merges = oracles.random_merges(rng, "ab é".encode(), 40, 19)
-    return oracles.small_spec(merges, whole_piece_first=rng.random() < 0.3)
+    whole = rng.random() < 0.3
+    extra = [b"e" * n for n in LONG] if whole else ()
+    return oracles.small_spec(merges, whole_piece_first=whole, extra=extra)
 
 
 def texts(rng: random.Random) -> list[bytes]:
     """Different texts: of rules' characters, any Unicode, any bytes, few letters, long ones."""
     made: list[bytes] = []
     for _ in range(60):
-        kind = rng.randrange(5)
+        kind = rng.randrange(6)
         n = rng.choice((1, 3, 10, 40, 120))
         if kind == 0:
             made.append("".join(rng.choices(oracles.RULES, k=n)).encode())
@@ -54,6 +57,8 @@ def texts(rng: random.Random) -> list[bytes]:
             made.append(rng.randbytes(n))
         elif kind == 3:
             made.append("".join(rng.choices("ab é", k=n)).encode())
+        elif kind == 4:
+            made.append(b" " * rng.randrange(2) + b"e" * (rng.choice(LONG) + rng.randrange(2)))
         else:
             words = ["".join(rng.choices("etaoin", k=rng.randint(1, 20))) for _ in range(9)]
             made.append(" ".join(rng.choices(words, k=1 + n // 4)).encode())

@@ -17,7 +17,7 @@
 #include "saphira.h"
 #include "vocab.h"
 
-#define SA_MAX_IDS (1 << 20)           /* a pair of ids and a rank share one 64-bit entry */
+#define SA_MAX_IDS ((1 << 20) - 1)     /* a pair of ids and a rank share one 64-bit entry, all ones where it is empty */
 #define SA_MAX_MERGES ((1 << 24) - 1)
 #define SA_MAX_WINDOW ((int64_t)1 << 30) /* positions and list entries of a window are 32-bit */
 

@@ -219,7 +219,7 @@ int32_t sa_bpe_build(sa_bpe_tables *t, const sa_plan *plan, const sa_vocab *v, u
                      char *error, int64_t capacity) {
   memset(t, 0, sizeof *t);
   if (plan->n_ids > SA_MAX_IDS)
-    return fail(error, capacity, "%lld ids; at most 1048576 are supported", plan->n_ids);
+    return fail(error, capacity, "%lld ids; at most 1048575 are supported", plan->n_ids);
   if (plan->n_merges > SA_MAX_MERGES)
     return fail(error, capacity, "%lld merges; at most 16777215 are supported", plan->n_merges);
   if (plan->n_merges < 0 && plan->n_ranks > plan->n_ids)

@@ -165,14 +165,24 @@ static int resolve(sa_context *c, sa_chunk *chunk, const uint8_t *text, int64_t 
   return 1;
 }
 
-/* A piece that may be longer than a chunk. Returns the end of its ids, NULL out of memory. */
-static uint32_t *encode_carried(sa_context *c, const uint8_t *piece, int64_t n, uint32_t *out) {
-  const int64_t count = sa_bpe_encode(&c->model->bpe, &c->merge, piece, n);
+/* A piece too long for a chunk's tables, mostly. No value is held by anyone. Returns the end of its ids, NULL out of
+ * memory. */
+static uint32_t *encode_carried(sa_context *c, const uint8_t *piece, int64_t n, const uint8_t *end, uint32_t *out) {
+  const sa_key key = key_of(piece, n, end);
+  uint64_t value = find_value(c, key, piece, n);
   c->pieces++;
-  if (count < 0) return NULL;
-  c->misses++;
-  memcpy(out, c->merge.out, (size_t)count * sizeof *out);
-  return out + count;
+  if (!value) {
+    const int64_t count = sa_bpe_encode(&c->model->bpe, &c->merge, piece, n);
+    if (count < 0) return NULL;
+    c->misses++;
+    if (n > SA_CACHE_LONGEST) {
+      if (count) memcpy(out, c->merge.out, (size_t)count * sizeof *out);
+      return out + count;
+    }
+    if (!sa_cache_room(&c->cache, 0)) sa_cache_empty(&c->cache);
+    value = keep(c, key, piece, n, c->merge.out, count);
+  }
+  return sa_hot()->emit(c->cache.spill, &value, 1, out, 0);
 }
 
 /* Where the pieces of some rows come from: a compiled scheme's cursor, or bitmaps of a program's pieces. */
@@ -191,7 +201,7 @@ static int64_t next_words(pieces *p, uint64_t *bits) {
   if (p->cursor) return sa_pretok_next(p->cursor, bits, SA_CHUNK_BLOCKS);
   const int64_t left = p->n_words - p->given, words = left < SA_CHUNK_BLOCKS ? left : SA_CHUNK_BLOCKS;
   memcpy(bits, p->cuts + p->given, (size_t)words * sizeof *bits);
-  if (words == left && p->n % 64) bits[words - 1] &= ((uint64_t)1 << (p->n % 64)) - 1; /* the end is no start */
+  if (words && words == left && p->n % 64) bits[words - 1] &= ((uint64_t)1 << (p->n % 64)) - 1; /* the end is no start */
   p->given += words;
   return words;
 }
@@ -287,7 +297,7 @@ static int64_t encode_pieces(sa_context *c, pieces *p, uint32_t *ids, int64_t *r
   for (int64_t words = 1; words;) {
     words = next_words(p, c->bits);
     /* The carried piece is the first of the chunk, but for one that is too long for the tables. */
-    const int together = carried < at && at - carried <= SA_CACHE_LONGEST;
+    const int together = carried < at && (words ? at : p->n) - carried <= SA_CACHE_LONGEST;
     uint32_t *const starts = now->starts;
     now->at = together ? carried : at;
     starts[0] = 0;
@@ -298,7 +308,7 @@ static int64_t encode_pieces(sa_context *c, pieces *p, uint32_t *ids, int64_t *r
       const int64_t end = words ? now->at + starts[0] : p->n;
       if (!finish_chunk(c, &r, before)) return -SA_ERR_NOMEM;
       end_rows(&r, carried);
-      if (!dropped(p, carried)) r.out = encode_carried(c, p->text + carried, end - carried, r.out);
+      if (!dropped(p, carried)) r.out = encode_carried(c, p->text + carried, end - carried, p->text + p->n, r.out);
       if (!r.out) return -SA_ERR_NOMEM;
     }
     at += words * 64;

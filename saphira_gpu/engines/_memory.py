@@ -80,7 +80,9 @@ class Pool:
         if used.used > self._limit:
             return
         self._free.append(used)
-        while sum(free.used for free in tuple(self._free)) > self._limit:
+        while (
+            sum(free.used for free in list(self._free)) > self._limit
+        ):  # no collection within list()
             try:
                 self._free.popleft()
             except IndexError:  # others have taken them

@@ -483,8 +483,8 @@ class Table:
 def _gc_encoder(encoder: Any, model: Any) -> Any:
     """An owned encoder; the model must outlive it, so its destructor holds on to the model."""
 
-    def free(pointer: Any, model: Any = model) -> None:
-        lib.sa_encoder_free(pointer)
+    def free(pointer: Any, model: Any = model, release: Any = lib.sa_encoder_free) -> None:
+        release(pointer)  # bound: at the interpreter's end the module's names are gone
 
     return ffi.gc(encoder, free)
 
