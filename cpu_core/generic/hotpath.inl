@@ -123,8 +123,7 @@ static inline int sa_merge_begin(const sa_bpe_tables *t, sa_merge_word *w, sa_me
   step->key[0] = sa_pair_key(w->symbol[before], symbol);
   step->key[1] = sa_pair_key(symbol, w->symbol[after]);
   for (int k = 0; k < 2 && t->displace; k++) {
-    const u64 hash = sa_pair_hash(step->key[k]);
-    step->place[k] = t->pairs + sa_pair_slot(hash, t->displace[hash >> t->displace_shift], t->pair_shift);
+    step->place[k] = sa_pair_place(t->pairs, t->pair_shift, t->displace, t->displace_shift, step->key[k]);
     __builtin_prefetch(step->place[k]);
   }
   return 1;
@@ -136,7 +135,7 @@ static inline void sa_merge_end(const sa_bpe_tables *t, const sa_merge_step *ste
   for (int k = 0; k < 2; k++) {
     const u64 key = step->key[k];
     if (!t->displace) rank[k] = sa_pair_rank(t, (u32)(key >> 20), (u32)key & 0xFFFFF);
-    else rank[k] = *step->place[k] >> 24 == key ? (u32)*step->place[k] & 0xFFFFFF : SA_NO_RANK;
+    else rank[k] = sa_pair_rank_of(*step->place[k], key);
   }
   /* The pair before the first symbol is overwritten; there is none behind the last. */
   w->rank[step->at[0]] = rank[0];

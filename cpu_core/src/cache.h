@@ -33,15 +33,8 @@ typedef struct sa_entry_long {
   uint8_t bytes[SA_ENTRY_BYTES];   /* the first of them */
 } sa_entry_long;
 
-/* The 8 bytes at p, the first the lowest: what keys are made of. */
-static inline uint64_t sa_load_word(const uint8_t *p) {
-  uint64_t word;
-  memcpy(&word, p, 8);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-  word = __builtin_bswap64(word);
-#endif
-  return word;
-}
+/* What keys are made of. */
+static inline uint64_t sa_load_word(const uint8_t *p) { return sa_hash_load(p); }
 
 /* An open-addressing table of 1 << bits entries. */
 typedef struct sa_map16 {

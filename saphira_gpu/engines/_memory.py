@@ -80,9 +80,8 @@ class Pool:
         if used.used > self._limit:
             return
         self._free.append(used)
-        while (
-            sum(free.used for free in list(self._free)) > self._limit
-        ):  # no collection within list()
+        # A list is made without a collection midway, in which others could give maps back.
+        while sum(free.used for free in list(self._free)) > self._limit:
             try:
                 self._free.popleft()
             except IndexError:  # others have taken them
